@@ -1,0 +1,80 @@
+#include "conformance/builtin.hpp"
+
+#include <functional>
+
+#include "implementations/plain/plain.hpp"
+#include "reference/core/registry.hpp"
+#include "reference/core/truth.hpp"
+
+namespace posproof {
+namespace {
+
+using Run = std::function<Tensors(const Request&)>;
+
+/// A function of this process. Exceptions are its `refused` and `error`.
+class Builtin : public Implementation {
+ public:
+  Builtin(std::string name, std::vector<std::string> operations, Run run) : run_(std::move(run)) {
+    description_.name = std::move(name);
+    description_.version = POSPROOF_VERSION;
+    description_.language = "C++";
+    for (std::string& operation : operations) description_.operations[operation] = {};
+  }
+
+  Answer start(std::chrono::milliseconds) override { return {Answer::Kind::outputs, {}, ""}; }
+  const Description& description() const override { return description_; }
+
+  Answer run(const Request& request, std::chrono::milliseconds) override {
+    try {
+      return {Answer::Kind::outputs, run_(request), ""};
+    } catch (const Refused& refused) {
+      return {Answer::Kind::refused, {}, refused.what()};
+    } catch (const std::exception& error) {
+      return {Answer::Kind::error, {}, error.what()};
+    }
+  }
+
+ private:
+  Run run_;
+  Description description_;
+};
+
+Tensors reference_outputs(const Request& request) {
+  const Operation& operation = find_operation(request.operation);
+  Tensors outputs;
+  for (auto& [name, truth] :
+       truth_of(operation, checked_parameters(operation, request.parameters), request.inputs))
+    outputs.emplace(name, std::move(truth.rounded));
+  return outputs;
+}
+
+template <class Phase>
+Tensors plain_outputs(const Request& request) {
+  return plain::run<Phase>(request.operation, request.parameters, request.inputs);
+}
+
+std::vector<std::string> all_operations() {
+  std::vector<std::string> names;
+  for (const Scheme* scheme : schemes())
+    for (const Operation& operation : scheme->operations) names.push_back(operation.name);
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> builtin_names() { return {"reference", "plain", "plain64"}; }
+
+std::unique_ptr<Implementation> open_builtin(const std::string& name) {
+  if (name == "reference")
+    return std::make_unique<Builtin>("builtin:reference", all_operations(), reference_outputs);
+  if (name == "plain")
+    return std::make_unique<Builtin>("builtin:plain", plain::operations(), plain_outputs<float>);
+  if (name == "plain64")
+    return std::make_unique<Builtin>("builtin:plain64", plain::operations(), plain_outputs<double>);
+  std::string known;
+  for (const std::string& each : builtin_names())
+    known += (known.empty() ? "builtin:" : ", builtin:") + each;
+  throw std::invalid_argument("implementation: 'builtin:" + name + "' is not one of " + known);
+}
+
+}  // namespace posproof

@@ -1,0 +1,47 @@
+#include <csignal>
+#include <iostream>
+
+#include "conformance/cli/commands.hpp"
+#include "reference/core/parameters.hpp"
+
+int main(int argc, char** argv) {
+  using namespace posproof;
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App app{"Proves positional encodings right.", "posproof"};
+  app.set_version_flag("--version", "posproof " POSPROOF_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "IMPLEMENTATION is builtin:reference, builtin:plain, builtin:plain64 or\n"
+      "cmd:\"python3 mine.py\", a program that speaks the line protocol.\n"
+      "Exit status: 0 all is well; 1 something failed or nothing ran; 2 the call or its files are "
+      "wrong.");
+  const std::vector<std::pair<CLI::App*, Command>> commands = [&app] {
+    std::vector<std::pair<CLI::App*, Command>> all;
+    const auto add = [&](const char* name, const char* help, Command (*make)(CLI::App&)) {
+      CLI::App* command = app.add_subcommand(name, help);
+      all.emplace_back(command, make(*command));
+    };
+    add("verify", "Judge an implementation.", add_verify);
+    add("compute", "Print the true value of an operation.", add_compute);
+    add("serve", "Speak the line protocol: an oracle for a test in any language.", add_serve);
+    add("list", "List schemes, operations and their parameters.", add_list);
+    add("fixtures", "Generate or check the stored cases.", add_fixtures);
+    return all;
+  }();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    for (const auto& [subcommand, command] : commands)
+      if (subcommand->parsed()) return command();
+  } catch (const Refused& refused) {
+    std::cerr << "posproof: refused: " << refused.what() << "\n";
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "posproof: " << error.what() << "\n";
+    return 2;
+  }
+  return 2;
+}

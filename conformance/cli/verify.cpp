@@ -1,0 +1,97 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "conformance/cli/commands.hpp"
+#include "conformance/report.hpp"
+#include "fixtures/core/fixture_file.hpp"
+#include "reference/core/registry.hpp"
+
+namespace posproof {
+namespace {
+
+struct Line {
+  std::string implementation, grade, recipe = "exact", waivers, report, format = "text";
+  std::vector<std::string> schemes, operations, cases;
+  double timeout = 60;
+};
+
+std::vector<Case> wanted_cases(const Line& line) {
+  for (const std::string& scheme : line.schemes) find_scheme(scheme);
+  for (const std::string& operation : line.operations) find_operation(operation);
+  std::vector<Case> all = all_cases(), wanted;
+  if (line.cases.empty()) wanted = all;
+  for (const std::string& name : line.cases) {
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&name](const Case& each) { return each.id == name; });
+    if (found != all.end()) {
+      wanted.push_back(*found);
+    } else if (std::filesystem::exists(name)) {
+      for (Case& each : read_cases(name)) wanted.push_back(std::move(each));
+    } else {
+      throw CallError("--case: '" + name + "' is neither the id of a case nor a file");
+    }
+  }
+  std::vector<Case> kept;
+  for (Case& each : wanted) {
+    const std::string scheme = scheme_of(find_operation(each.operation)).name;
+    const auto selects = [](const std::vector<std::string>& names, const std::string& name) {
+      return names.empty() || std::count(names.begin(), names.end(), name) > 0;
+    };
+    if (selects(line.schemes, scheme) && selects(line.operations, each.operation))
+      kept.push_back(std::move(each));
+  }
+  return kept;
+}
+
+int run(const Line& line) {
+  VerifyOptions options;
+  options.command = line.implementation;
+  if (!line.grade.empty()) options.demanded_grade = grade_from(line.grade);
+  options.recipe = recipe_from(line.recipe);
+  options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(line.timeout * 1000));
+  if (!line.waivers.empty()) options.waivers = read_waivers(line.waivers);
+  const std::vector<Case> cases = wanted_cases(line);
+  const auto implementation = open_implementation(line.implementation);
+  const bool on_terminal = isatty(STDERR_FILENO);
+  if (on_terminal)
+    options.progress = [](std::size_t done, std::size_t total) {
+      std::cerr << "\r" << done << "/" << total << (done == total ? "\r\033[K" : "") << std::flush;
+    };
+  const Report report = verify(*implementation, cases, options);
+  if (!line.report.empty()) write_report(report, cases, line.report);
+  std::cout << (line.format == "json" ? report_json(report).dump(1) + "\n" : report_text(report));
+  if (!line.report.empty() && line.format != "json")
+    std::cout << "reports: " << line.report << "/report.json, " << line.report << "/junit.xml\n";
+  std::cout.flush();
+  return report.good() ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_verify(CLI::App& app) {
+  auto line = std::make_shared<Line>();
+  app.add_option("IMPLEMENTATION", line->implementation, "What to judge")->required();
+  app.add_option("--scheme", line->schemes, "Only this scheme (may be repeated)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--operation", line->operations, "Only this operation (may be repeated)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--case", line->cases,
+                 "Only this case: an id, a fixture file or a counterexample (may be repeated)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--grade", line->grade, "Demand this grade: P0, P1, P2 or P3");
+  app.add_option("--recipe", line->recipe,
+                 "Judge by another engine's rounding: hf_f32 or ggml_f32_chain");
+  app.add_option("--waivers", line->waivers, "Known failures: a JSON file");
+  app.add_option("--timeout", line->timeout, "Seconds for one case")
+      ->check(CLI::Range(0.001, 86400.0));
+  app.add_option("--report", line->report, "Write report.json, junit.xml and counterexamples here");
+  app.add_option("--format", line->format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  return [line] { return run(*line); };
+}
+
+}  // namespace posproof

@@ -1,0 +1,206 @@
+"""The command line as a user meets it: what it prints, and its exit status.
+
+usage: command_line_test.py PATH_TO_POSPROOF
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+POSPROOF = sys.argv.pop(1) if len(sys.argv) > 1 else sys.exit(__doc__)
+
+
+def posproof(*words, stdin=None):
+    return subprocess.run([POSPROOF, *words], input=stdin, capture_output=True, text=True, timeout=120)
+
+
+def as_json(*words):
+    done = posproof(*words, "--format", "json")
+    return done.returncode, json.loads(done.stdout)
+
+
+class Compute(unittest.TestCase):
+    def test_prints_the_true_value(self):
+        done = posproof("compute", "rope.cos_sin", '{"head_dim":2}', "--input", "positions=0,1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("0.5403023058681398", done.stdout)
+        self.assertIn("0.8414709848078965", done.stdout)
+
+    def test_lists_take_the_shape_that_the_others_leave(self):
+        done = posproof("compute", "rope.apply", '{"head_dim":4}', "--input", "x=1,2,3,4",
+                        "--input", "positions=1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("y f64 [1,1,4]", done.stdout)
+        self.assertIn("-1.98411064855554", done.stdout)
+
+    def test_takes_nested_arrays_and_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "x.json")
+            path.write_text('{"dtype":"f32","shape":[1,1,2],"data":[1,0]}')
+            done = posproof("compute", "rope.apply", '{"head_dim":2}', "--input", f"x=@{path}",
+                            "--input", "positions=[1]", "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["outputs"]["y"]["dtype"], "f32")
+
+    def test_shows_another_answer_beside_the_truth(self):
+        done = posproof("compute", "alibi.slopes", '{"num_heads":8}', "--with", "builtin:plain")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("pass exact", done.stdout)
+
+    def test_bad_calls_say_what_is_wrong_and_exit_with_2(self):
+        for words, message in [
+            (["rope.cos_sin", '{"head_dim":4,"rotary_dim":3}', "--input", "positions=1"], "rotary_dim: found 3"),
+            (["rope.cos_sin", '{"head_dim":4,"theta":3}', "--input", "positions=1"], "theta: unknown parameter"),
+            (["rope.cos_sin", '{"head_dim":4', "--input", "positions=1"], "is not JSON"),
+            (["rope.cossin", "{}"], "operation: 'rope.cossin' is not one of"),
+            (["rope.cos_sin", '{"head_dim":4}'], "positions: missing input"),
+            (["rope.cos_sin", '{"head_dim":4}', "--input", "position=1"], "has no input 'position'"),
+            (["rope.cos_sin", '{"head_dim":4}', "--input", "positions=x"], "'x' is not a number"),
+            (["rope.cos_sin", '{"head_dim":4}', "--input", "positions=1.5"], "1.5"),
+            (["rope.cos_sin", '{"head_dim":4}', "--input", "positions=2147483648"], "2147483648"),
+            (["rope.cos_sin", '{"head_dim":4}', "--input", "positions=@/nonexistent"], "/nonexistent"),
+            (["rope.cos_sin", '{"head_dim":4}', "--input", "positions=[[1],[2,3]]"], "unequal"),
+        ]:
+            done = posproof("compute", *words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(message, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+
+class Serve(unittest.TestCase):
+    def test_is_an_oracle(self):
+        asked = ['{"cmd":"start","protocol":1}',
+                 '{"cmd":"run","id":5,"operation":"alibi.slopes","parameters":{"num_heads":2},"inputs":{}}',
+                 '{"cmd":"run","id":6,"operation":"alibi.slopes","parameters":{"num_heads":0},"inputs":{}}',
+                 '{"cmd":"stop"}']
+        done = posproof("serve", "builtin:reference", stdin="\n".join(asked) + "\n")
+        started, slopes, refused = map(json.loads, done.stdout.splitlines())
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(started["protocol"], 1)
+        self.assertEqual(slopes["outputs"]["slopes"]["data"], [0.0625, 0.00390625])
+        self.assertEqual(refused["id"], 6)
+        self.assertIn("num_heads", refused["refused"])
+
+    def test_of_a_wrapped_program_is_judged_like_the_program(self):
+        status, report = as_json("verify", f"cmd:{POSPROOF} serve builtin:plain64", "--operation", "alibi.bias")
+        self.assertEqual(status, 0)
+        self.assertGreater(report["summary"]["pass"], 10)
+
+
+class Verify(unittest.TestCase):
+    def test_reports_have_the_promised_fields(self):
+        status, report = as_json("verify", "builtin:plain", "--scheme", "rope")
+        self.assertEqual(status, 0)
+        self.assertEqual(report["implementation"]["name"], "builtin:plain")
+        self.assertEqual(set(report["summary"]), {"pass", "convention", "unsupported", "refused", "fail",
+                                                  "error", "crash", "timeout", "waived"})
+        self.assertEqual(report["grade"]["rope.apply"], "P2")
+        self.assertEqual(report["grades"]["rope.apply"]["f64"], "P2")
+        self.assertEqual(set(report["results"][0]),
+                         {"case", "operation", "verdict", "grade", "message", "worst", "reproduce"})
+        self.assertEqual(report["laws"], [])
+        self.assertEqual(report["diagnosis"], [])
+
+    def test_the_replay_command_runs_just_that_case(self):
+        _, report = as_json("verify", "builtin:plain", "--operation", "t5.bucket")
+        words = report["results"][3]["reproduce"].split()
+        self.assertEqual(words[:2], ["posproof", "verify"])
+        status, replayed = as_json(*words[1:])
+        self.assertEqual(status, 0)
+        self.assertEqual([r["case"] for r in replayed["results"]], [report["results"][3]["case"]])
+
+    def test_writes_reports_and_counterexamples_that_replay(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "wrong.py")
+            program.write_text(
+                "import json\n"
+                "print(json.dumps({'protocol': 1, 'implementation': {'name': 'wrong', 'version': '1', 'language': 'python'},"
+                " 'operations': {'alibi.slopes': {}}}), flush=True) if input() else 0\n"
+                "while True:\n"
+                "    r = json.loads(input())\n"
+                "    if r['cmd'] == 'stop': break\n"
+                "    n = max(r['parameters']['num_heads'], 1)\n"
+                "    print(json.dumps({'id': r['id'], 'outputs': {'slopes': {'dtype': r['parameters'].get('dtype', 'f64'),"
+                " 'shape': [n], 'data': [2.0 ** -(8 * h / n) for h in range(n)]}}}), flush=True)\n")
+            name = f"cmd:/usr/bin/env python3 {program}"
+            done = posproof("verify", name, "--report", f"{folder}/out")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("FAIL alibi.slopes", done.stdout)
+            xml.etree.ElementTree.parse(f"{folder}/out/junit.xml")
+            report = json.loads(pathlib.Path(folder, "out/report.json").read_text())
+            self.assertIsNone(report["grade"]["alibi.slopes"])
+            found = sorted(pathlib.Path(folder, "out/counterexamples").iterdir())
+            self.assertEqual(len(found), report["summary"]["fail"] + report["summary"]["error"])
+            status, replayed = as_json("verify", name, "--case", str(found[0]))
+            self.assertEqual(status, 1)
+            self.assertEqual(replayed["results"][0]["case"], found[0].stem)
+
+    def test_a_fixture_file_is_a_set_of_cases(self):
+        status, report = as_json("verify", "builtin:plain64", "--case", "fixtures/chapter.json")
+        self.assertEqual(status, 0)
+        self.assertEqual(report["summary"]["pass"], 7)
+
+    def test_programs_that_do_not_play_get_a_verdict_and_no_hang(self):
+        for command, verdict in [("false", "crash"), ("cat", "error"), ("sleep 1000", "timeout"),
+                                 ("printf half", "crash")]:
+            begun = time.monotonic()
+            status, report = as_json("verify", f"cmd:{command}", "--timeout", "0.5", "--scheme", "alibi")
+            self.assertEqual(status, 1, command)
+            self.assertEqual(report["summary"][verdict], len(report["results"]), command)
+            self.assertGreater(len(report["results"]), 0)
+            self.assertTrue(report["start_failure"])
+            self.assertLess(time.monotonic() - begun, 30)
+
+    def test_bad_calls_say_what_is_wrong_and_exit_with_2(self):
+        for words, message in [
+            (["builtin:plane"], "builtin:plain"),
+            (["plain"], "neither builtin:NAME nor cmd:"),
+            (["cmd:no-such-program-anywhere"], "no-such-program-anywhere"),
+            (["builtin:plain", "--scheme", "ropes"], "'ropes' is not one of"),
+            (["builtin:plain", "--operation", "rope"], "'rope' is not one of"),
+            (["builtin:plain", "--case", "rope-apply-00000000"], "neither the id of a case nor a file"),
+            (["builtin:plain", "--grade", "P4"], "'P4' is not one of"),
+            (["builtin:plain", "--recipe", "hf"], "'hf' is not one of"),
+            (["builtin:plain", "--waivers", "/nonexistent"], "/nonexistent"),
+            (["builtin:plain", "--timeout", "0"], "--timeout"),
+            (["builtin:plain", "--format", "xml"], "--format"),
+            (["builtin:plain", "--frobnicate"], "--frobnicate"),
+            ([], "IMPLEMENTATION"),
+        ]:
+            done = posproof("verify", *words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(message, done.stderr)
+
+    def test_waivers_that_match_nothing_fail_the_run(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write('[{"case": "alibi-slopes-00000000", "reason": "stale"}]')
+            file.flush()
+            done = posproof("verify", "builtin:plain", "--operation", "alibi.slopes", "--waivers", file.name)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("matches no failure", done.stdout)
+            file.seek(0)
+            file.write('[{"case": "a", "kind": "b", "reason": ""}]')
+            file.truncate()
+            file.flush()
+            done = posproof("verify", "builtin:plain", "--waivers", file.name)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("waiver 0", done.stderr)
+
+
+class Everything(unittest.TestCase):
+    def test_version_and_list(self):
+        self.assertRegex(posproof("--version").stdout, r"^posproof \d+\.\d+\.\d+$")
+        listed = posproof("list")
+        self.assertEqual(listed.returncode, 0)
+        for word in ("rope.apply", "convention K-RL1", "alibi.bias", "builtin:plain64"):
+            self.assertIn(word, listed.stdout)
+        self.assertEqual(posproof().returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,340 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <functional>
+
+#include "conformance/builtin.hpp"
+#include "conformance/report.hpp"
+#include "fixtures/core/ask.hpp"
+
+namespace posproof {
+namespace {
+
+using nlohmann::json;
+
+/// A right implementation whose answers a test bends.
+class Bent : public Implementation {
+ public:
+  using Bend = std::function<Answer(const Request&, Answer)>;
+  explicit Bent(Bend bend, std::string inner = "plain64")
+      : inner_(open_builtin(inner)), bend_(std::move(bend)), description_(inner_->description()) {}
+
+  Answer start(std::chrono::milliseconds timeout) override { return inner_->start(timeout); }
+  const Description& description() const override { return description_; }
+  Answer run(const Request& request, std::chrono::milliseconds timeout) override {
+    return bend_(request, inner_->run(request, timeout));
+  }
+  Description& mutable_description() { return description_; }
+
+ private:
+  std::unique_ptr<Implementation> inner_;
+  Bend bend_;
+  Description description_;
+};
+
+Case rotation(const json& changes = json::object(), Dtype dtype = Dtype::f32) {
+  json parameters{{"head_dim", 8}};
+  parameters.update(changes);
+  return make_case(
+      "rope.apply", parameters,
+      {{"x", numbers(dtype, {4, 2, 8}, 1)}, {"positions", positions({1, 2, 30011, 0})}}, "");
+}
+
+Case odd_rotary_dim() {
+  return make_refusal("rope.apply", {{"head_dim", 8}, {"rotary_dim", 3}},
+                      {{"x", numbers(Dtype::f32, {1, 1, 8}, 1)}, {"positions", positions({1})}},
+                      "");
+}
+
+Report judged(Implementation& implementation, const std::vector<Case>& cases,
+              VerifyOptions options = {}) {
+  options.command = "builtin:bent";
+  return verify(implementation, cases, options);
+}
+
+Bent::Bend answering(Answer::Kind kind) {
+  return [kind](const Request&, Answer) { return Answer{kind, {}, "because"}; };
+}
+
+TEST(Verdicts, of_a_right_implementation_are_pass_and_refused) {
+  Bent right([](const Request&, Answer answer) { return answer; });
+  const Report report = judged(right, {rotation(), odd_rotary_dim()});
+  EXPECT_EQ(report.results[0].verdict, Verdict::pass);
+  EXPECT_EQ(report.results[0].grade, Grade::P0);
+  EXPECT_EQ(report.results[1].verdict, Verdict::refused);
+  EXPECT_TRUE(report.good());
+  EXPECT_TRUE(report.diagnosis.empty());
+}
+
+TEST(Verdicts, follow_what_came_back) {
+  struct Row {
+    Answer::Kind kind;
+    Verdict on_a_case, on_a_refusal;
+  };
+  for (const Row& row : {Row{Answer::Kind::unsupported, Verdict::unsupported, Verdict::unsupported},
+                         Row{Answer::Kind::refused, Verdict::fail, Verdict::refused},
+                         Row{Answer::Kind::error, Verdict::error, Verdict::refused},
+                         Row{Answer::Kind::crash, Verdict::crash, Verdict::crash},
+                         Row{Answer::Kind::timeout, Verdict::timeout, Verdict::timeout}}) {
+    Bent bent(answering(row.kind));
+    const Report report = judged(bent, {rotation(), odd_rotary_dim()});
+    EXPECT_EQ(report.results[0].verdict, row.on_a_case);
+    EXPECT_EQ(report.results[1].verdict, row.on_a_refusal);
+    EXPECT_FALSE(report.good());
+  }
+}
+
+TEST(Verdicts, outputs_where_it_must_refuse_are_a_fail) {
+  Bent bent([](const Request& request, Answer) {
+    return Answer{Answer::Kind::outputs, {{"y", request.inputs.at("x")}}, ""};
+  });
+  EXPECT_EQ(judged(bent, {odd_rotary_dim()}).results[0].verdict, Verdict::fail);
+}
+
+TEST(Verdicts, wrong_names_shapes_and_types_are_errors_that_say_so) {
+  const auto verdict_of = [](const Bent::Bend& bend) {
+    Bent bent(bend);
+    const Result result = judged(bent, {rotation()}).results[0];
+    EXPECT_EQ(result.verdict, Verdict::error);
+    return result.message;
+  };
+  EXPECT_EQ(verdict_of([](const Request&, Answer answer) {
+              answer.outputs["z"] = answer.outputs["y"];
+              answer.outputs.erase("y");
+              return answer;
+            }),
+            "output y is missing");
+  EXPECT_EQ(verdict_of([](const Request&, Answer answer) {
+              answer.outputs["y"] = answer.outputs["y"].slice(0);
+              return answer;
+            }),
+            "output y has shape [2,8], expected [4,2,8]");
+  EXPECT_EQ(verdict_of([](const Request&, Answer answer) {
+              answer.outputs["y"] = answer.outputs["y"].as(Dtype::f64);
+              return answer;
+            }),
+            "output y is f64, expected f32");
+  EXPECT_EQ(verdict_of([](const Request&, Answer answer) {
+              answer.outputs["more"] = answer.outputs["y"];
+              return answer;
+            }),
+            "unknown output more");
+}
+
+TEST(Verdicts, one_wrong_element_and_one_nan_are_fails_that_name_it) {
+  for (double wrong : {0.5, std::nan("")}) {
+    Bent bent([wrong](const Request&, Answer answer) {
+      answer.outputs["y"].set(37, wrong);
+      return answer;
+    });
+    const Result result = judged(bent, {rotation()}).results[0];
+    EXPECT_EQ(result.verdict, Verdict::fail);
+    ASSERT_TRUE(result.worst);
+    EXPECT_EQ(result.worst->index, (std::vector<std::size_t>{2, 0, 5}));
+    EXPECT_EQ(std::isnan(result.worst->got), std::isnan(wrong));
+  }
+}
+
+TEST(Verdicts, a_nan_where_the_phase_is_no_evidence_still_fails) {
+  const Case far = make_case("rope.cos_sin", {{"head_dim", 2}, {"dtype", "f32"}},
+                             {{"positions", positions({1, 2147483647})}}, "");
+  for (double wrong : {std::nan(""), 7.0}) {
+    Bent bent(
+        [wrong](const Request&, Answer answer) {
+          answer.outputs["cos"].set(1, wrong);
+          return answer;
+        },
+        "plain");
+    EXPECT_EQ(judged(bent, {far}).results[0].verdict, Verdict::fail);
+  }
+}
+
+TEST(Verdicts, a_copied_lane_must_keep_its_bits) {
+  const Case partial = rotation({{"rotary_dim", 4}});
+  Bent bent([](const Request&, Answer answer) {
+    answer.outputs["y"].set(7,
+                            std::nextafter(static_cast<float>(answer.outputs["y"].value(7)), 9.f));
+    return answer;
+  });
+  EXPECT_EQ(judged(bent, {partial}).results[0].verdict, Verdict::fail);
+}
+
+TEST(Grades, of_an_operation_are_its_worst_per_type) {
+  Bent plain([](const Request&, Answer answer) { return answer; }, "plain");
+  const Report report = judged(plain, {rotation(), rotation(json::object(), Dtype::bf16)});
+  EXPECT_EQ(report.grades.at("rope.apply").at("f32"), Grade::P2);
+  const json written = report_json(report);
+  EXPECT_EQ(written["grades"]["rope.apply"]["f32"], "P2");
+  EXPECT_EQ(written["grade"]["rope.apply"], "P2");
+}
+
+TEST(Grades, demanded_and_not_met_are_a_fail) {
+  Bent plain([](const Request&, Answer answer) { return answer; }, "plain");
+  VerifyOptions options;
+  options.demanded_grade = Grade::P1;
+  const Report report = judged(plain, {rotation()}, options);
+  EXPECT_EQ(report.results[0].verdict, Verdict::fail);
+  EXPECT_EQ(report.results[0].message, "is P2, demanded is P1");
+  options.demanded_grade = Grade::P2;
+  EXPECT_TRUE(judged(plain, {rotation()}, options).good());
+}
+
+TEST(Grades, a_16_bit_table_under_f32_inputs_is_no_grade) {
+  Bent rounded([](const Request&, Answer answer) {
+    answer.outputs["cos"] = answer.outputs["cos"].as(Dtype::bf16).as(Dtype::f32);
+    return answer;
+  });
+  const Case table = make_case("rope.cos_sin", {{"head_dim", 8}, {"dtype", "f32"}},
+                               {{"positions", positions({1, 2, 3})}}, "");
+  EXPECT_EQ(judged(rounded, {table}).results[0].verdict, Verdict::fail);
+}
+
+Bent::Bend with_layout(const std::string& actual) {
+  return [actual](Request request, const Answer&) {
+    request.parameters["layout"] = actual;
+    const auto inner = open_builtin("plain64");
+    return inner->run(request, std::chrono::seconds(1));
+  };
+}
+
+TEST(Conventions, explain_what_is_right_under_another_value) {
+  Bent interleaved(with_layout("interleaved"));
+  const Report report = judged(interleaved, {rotation(), rotation({{"layout", "interleaved"}}),
+                                             rotation(json::object(), Dtype::f64)});
+  EXPECT_EQ(report.count(Verdict::convention), 2u);
+  EXPECT_EQ(report.count(Verdict::pass), 1u);
+  EXPECT_FALSE(report.good());
+  ASSERT_EQ(report.diagnosis.size(), 1u);
+  EXPECT_EQ(report.diagnosis[0].kind, "K-RL1");
+  EXPECT_EQ(report.diagnosis[0].parameter, "layout");
+  EXPECT_EQ(report.diagnosis[0].declared, "half");
+  EXPECT_EQ(report.diagnosis[0].actual, "interleaved");
+  EXPECT_EQ(report.diagnosis[0].explains, 2u);
+}
+
+TEST(Conventions, are_not_claimed_when_they_leave_one_failure_unexplained) {
+  Bent partly([](Request request, Answer answer) {
+    if (request.inputs.at("x").dtype() == Dtype::f64) {
+      answer.outputs["y"].set(0, 100);
+      return answer;
+    }
+    return with_layout("interleaved")(request, answer);
+  });
+  const Report report = judged(partly, {rotation(), rotation(json::object(), Dtype::f64)});
+  EXPECT_EQ(report.count(Verdict::fail), 2u);
+  EXPECT_TRUE(report.diagnosis.empty());
+}
+
+TEST(Conventions, reach_into_the_scheme_of_attention) {
+  const Case asked =
+      make_case("attention", {{"scheme", {{"name", "rope"}, {"parameters", {{"head_dim", 4}}}}}},
+                {{"q", numbers(Dtype::f32, {1, 3, 4}, 1)},
+                 {"k", numbers(Dtype::f32, {1, 3, 4}, 2)},
+                 {"v", numbers(Dtype::f32, {1, 3, 4}, 3)}},
+                "");
+  Bent bent([](Request request, const Answer&) {
+    request.parameters["scheme"]["parameters"]["layout"] = "interleaved";
+    return open_builtin("plain64")->run(request, std::chrono::seconds(1));
+  });
+  const Report report = judged(bent, {asked});
+  EXPECT_EQ(report.results[0].verdict, Verdict::convention);
+  EXPECT_EQ(report.diagnosis.at(0).parameter, "scheme.parameters.layout");
+}
+
+TEST(Recipes, are_told_apart_where_positions_are_far) {
+  const Case far = make_case("rope.cos_sin", {{"head_dim", 64}, {"dtype", "f32"}},
+                             {{"positions", positions({1, 65537, 1048577})}}, "");
+  for (const auto& [recipe, expected] :
+       {std::pair{Recipe::exact, "exact"}, std::pair{Recipe::hf_f32, "hf_f32"},
+        std::pair{Recipe::ggml_f32_chain, "ggml_f32_chain"}}) {
+    Bent follower([recipe = recipe](const Request& request, const Answer&) {
+      Tensors outputs;
+      for (const auto& [name, truth] :
+           expectation_of(request.operation, request.parameters, request.inputs, recipe).truth)
+        outputs[name] = truth.rounded;
+      return Answer{Answer::Kind::outputs, outputs, ""};
+    });
+    const Report report = judged(follower, {far});
+    EXPECT_TRUE(report.good()) << expected;
+    EXPECT_EQ(name(report.recipes.at("rope.cos_sin").recipe), expected);
+    for (Recipe judged_by : {Recipe::hf_f32, Recipe::ggml_f32_chain}) {
+      VerifyOptions options;
+      options.recipe = judged_by;
+      EXPECT_EQ(judged(follower, {far}, options).good(), judged_by == recipe);
+    }
+  }
+}
+
+TEST(Declarations, exclude_operations_types_and_parameter_values) {
+  Bent narrow([](const Request&, Answer answer) { return answer; });
+  narrow.mutable_description().operations = {
+      {"rope.apply", {{"f32"}, {{"layout", {"half"}}, {"rope_scaling.rope_type", {"default"}}}}}};
+  const Case other = make_case("rope.inv_freq", {{"head_dim", 8}}, {}, "");
+  const Case linear = rotation({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2}}}});
+  const Report report = judged(narrow, {rotation(), rotation({{"layout", "interleaved"}}),
+                                        rotation(json::object(), Dtype::f64), other, linear});
+  EXPECT_EQ(report.results[0].verdict, Verdict::pass);
+  for (std::size_t i = 1; i < 5; ++i)
+    EXPECT_EQ(report.results[i].verdict, Verdict::unsupported) << i;
+  EXPECT_TRUE(report.good());
+}
+
+TEST(Reports, of_nothing_or_of_unsupported_cases_only_are_not_good) {
+  Bent right([](const Request&, Answer answer) { return answer; });
+  EXPECT_FALSE(judged(right, {}).good());
+  Bent none(answering(Answer::Kind::unsupported));
+  EXPECT_FALSE(judged(none, {rotation()}).good());
+}
+
+TEST(Waivers, are_shown_and_do_not_fail_and_must_match) {
+  Bent wrong([](const Request&, Answer answer) {
+    answer.outputs["y"].set(0, 9);
+    return answer;
+  });
+  const Case asked = rotation();
+  VerifyOptions options;
+  options.waivers = {{asked.id, "", "known", ""}};
+  Report report = judged(wrong, {asked}, options);
+  EXPECT_EQ(report.results[0].verdict, Verdict::waived);
+  EXPECT_TRUE(report.good());
+  options.waivers.push_back({"rope-apply-00000000", "", "stale", ""});
+  report = judged(wrong, {asked}, options);
+  EXPECT_EQ(report.unmatched_waivers.size(), 1u);
+  EXPECT_FALSE(report.good());
+  Bent interleaved(with_layout("interleaved"));
+  options.waivers = {{"", "K-RL1", "our layout", ""}};
+  EXPECT_EQ(judged(interleaved, {asked}, options).results[0].verdict, Verdict::waived);
+}
+
+TEST(Silence, ends_an_operation_after_three_timeouts) {
+  int asked = 0;
+  Bent silent([&asked](const Request&, const Answer&) {
+    ++asked;
+    return Answer{Answer::Kind::timeout, {}, ""};
+  });
+  const Report report =
+      judged(silent, {rotation(), rotation(), rotation(), rotation(), rotation()});
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(report.count(Verdict::timeout), 5u);
+}
+
+TEST(Reports, quote_the_command_that_replays_a_case) {
+  Report report;
+  report.command = "cmd:python3 it's.py";
+  report.options = " --grade P1";
+  EXPECT_EQ(report.reproduce("rope-apply-01234567"),
+            "posproof verify 'cmd:python3 it'\\''s.py' --grade P1 --case rope-apply-01234567");
+}
+
+TEST(Reports, escape_what_an_implementation_says) {
+  Bent rude([](const Request&, const Answer&) {
+    return Answer{Answer::Kind::error, {}, "<&\"\x01>"};
+  });
+  const std::string junit = report_junit(judged(rude, {rotation()}));
+  EXPECT_NE(junit.find("message=\"&lt;&amp;&quot;?&gt;\""), std::string::npos) << junit;
+  EXPECT_NE(junit.find("errors=\"1\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace posproof

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <functional>
+
+#include "conformance/judge.hpp"
+#include "conformance/waivers.hpp"
+
+namespace posproof {
+
+enum class Verdict { pass, convention, unsupported, refused, fail, error, crash, timeout, waived };
+inline constexpr int kVerdictCount = 9;
+std::string_view name(Verdict verdict);
+
+struct Result {
+  std::string case_id;
+  std::string operation;
+  std::string dtype;
+  Verdict verdict = Verdict::error;
+  bool has_phase = false;
+  std::optional<Grade> grade;
+  std::string message;
+  std::optional<Worst> worst;
+  std::string kind;  ///< of a convention
+  std::vector<Recipe> follows;
+};
+
+/// One line a person can act on.
+struct Diagnosis {
+  std::string kind, title, parameter, declared, actual, evidence, operation;
+  std::size_t explains = 0, of = 0;
+};
+
+/// Which recipe an operation follows, and the cases where it does not.
+struct Followed {
+  Recipe recipe;
+  std::size_t cases = 0;
+  std::vector<std::string> exceptions;
+};
+
+struct Report {
+  Description implementation;
+  std::string command;  ///< IMPLEMENTATION as it was given
+  std::string options;  ///< what a replay must repeat: --grade, --recipe, …
+  std::vector<Result> results;
+  std::map<std::string, std::map<std::string, std::optional<Grade>>> grades;  ///< operation, dtype
+  std::map<std::string, bool> has_phase;                                      ///< operation
+  std::map<std::string, Followed> recipes;
+  std::vector<Diagnosis> diagnosis;
+  std::vector<Waiver> unmatched_waivers;
+  std::string start_failure;  ///< why nothing was asked, or empty
+  double seconds = 0;
+
+  std::size_t count(Verdict verdict) const;
+  /// At least one case ran, and everything is pass, refused, unsupported or waived.
+  bool good() const;
+  /// The command that runs just that case again.
+  std::string reproduce(const std::string& case_id) const;
+};
+
+struct VerifyOptions {
+  std::string command;
+  std::optional<Grade> demanded_grade;
+  Recipe recipe = Recipe::exact;
+  std::chrono::milliseconds timeout{60000};
+  std::vector<Waiver> waivers;
+  /// Called with done and total; null for none.
+  std::function<void(std::size_t, std::size_t)> progress;
+};
+
+/// Asks the implementation every case and judges the answers.
+Report verify(Implementation& implementation, const std::vector<Case>& cases,
+              const VerifyOptions& options);
+
+/// Turns failures that one other value of a convention parameter explains into `convention`: every
+/// failing case of the operation that declared one value is right under one other value.
+void recognise_conventions(const std::vector<Case>& cases, const std::vector<Answer>& answers,
+                           Report& report);
+
+/// The recipe that most answers of each operation follow.
+void recognise_recipes(const std::vector<Case>& cases, const std::vector<Answer>& answers,
+                       const std::vector<std::optional<Expectation>>& expectations, Report& report);
+
+/// `one(i)` for i < count on as many threads as there are cores.
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& one);
+
+}  // namespace posproof
