@@ -68,10 +68,10 @@ void recognise_conventions(const std::vector<Case>& cases, const std::vector<Ans
       failing[cases[i].operation].push_back(i);
 
   for (const auto& [operation, all] : failing) {
-    const std::size_t total = static_cast<std::size_t>(
-        std::count_if(report.results.begin(), report.results.end(), [&](const Result& result) {
-          return result.operation == operation && result.verdict == Verdict::fail;
-        }));
+    std::size_t total = 0, unrefused = 0;
+    for (std::size_t i = 0; i < cases.size(); ++i)
+      if (cases[i].operation == operation && report.results[i].verdict == Verdict::fail)
+        ++(cases[i].must_be_refused ? unrefused : total);
     if (total != all.size()) continue;  // something no convention explains
     // Per parameter: the cases by the value that they declare.
     std::map<std::string, std::map<Convention, std::vector<std::size_t>>> by_parameter;
@@ -91,7 +91,7 @@ void recognise_conventions(const std::vector<Case>& cases, const std::vector<Ans
                              convention.declared, other,
                              "right in every failing case that declared " + convention.declared +
                                  ", if you meant " + other,
-                             operation, members.size(), all.size()});
+                             operation, members.size(), all.size() + unrefused});
             break;
           }
       }

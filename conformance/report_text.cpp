@@ -7,7 +7,8 @@
 namespace posproof {
 namespace {
 
-constexpr std::size_t kShownFailures = 20;
+/// So many failures of one operation are told; the report in JSON has them all.
+constexpr std::size_t kShownFailures = 5;
 
 std::string columns_of(const Report& report, const std::string& operation) {
   std::string text;
@@ -69,22 +70,28 @@ std::string report_text(const Report& report) {
   }
   std::map<std::string, std::map<Verdict, std::size_t>> counts;
   for (const Result& result : report.results) ++counts[result.operation][result.verdict];
+  std::string not_offered;
   for (const auto& [operation, of_verdict] : counts) {
+    if (of_verdict.size() == 1 && of_verdict.count(Verdict::unsupported)) {
+      not_offered += (not_offered.empty() ? "" : ", ") + operation;
+      continue;
+    }
     text += fmt::format("  {:18}", operation);
     for (const auto& [verdict, count] : of_verdict)
       text += fmt::format(" {:>3} {}", count, name(verdict));
     if (report.grades.count(operation)) text += columns_of(report, operation);
     text += recipe_of(report, operation) + "\n";
   }
-  std::size_t shown = 0, bad = 0;
+  if (!not_offered.empty()) text += "  unsupported: " + not_offered + "\n";
+  std::map<std::string, std::size_t> bad;
   for (const Result& result : report.results) {
     if (!is_bad(result.verdict) && result.verdict != Verdict::waived) continue;
-    ++bad;
-    if (shown == kShownFailures) continue;
-    ++shown;
-    text += failure_line(report, result);
+    if (++bad[result.operation] <= kShownFailures) text += failure_line(report, result);
   }
-  if (bad > shown) text += fmt::format("… and {} more (--format json has them all)\n", bad - shown);
+  for (const auto& [operation, count] : bad)
+    if (count > kShownFailures)
+      text += fmt::format("… and {} more of {} (--format json has them all)\n",
+                          count - kShownFailures, operation);
   for (const Diagnosis& diagnosis : report.diagnosis)
     text += fmt::format("DIAGNOSIS {} {}: {}: {} declared, {} found; explains {} of {} failures\n",
                         diagnosis.operation, diagnosis.kind, diagnosis.parameter,

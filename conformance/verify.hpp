@@ -72,7 +72,8 @@ Report verify(Implementation& implementation, const std::vector<Case>& cases,
               const VerifyOptions& options);
 
 /// Turns failures that one other value of a convention parameter explains into `convention`: every
-/// failing case of the operation that declared one value is right under one other value.
+/// failing case of the operation that declared one value is right under one other value. What had to
+/// be refused has no value: such a failure stays one, and does not stand in the way of the others.
 void recognise_conventions(const std::vector<Case>& cases, const std::vector<Answer>& answers,
                            Report& report);
 

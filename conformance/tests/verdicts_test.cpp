@@ -213,6 +213,19 @@ TEST(Conventions, explain_what_is_right_under_another_value) {
   EXPECT_EQ(report.diagnosis[0].explains, 2u);
 }
 
+TEST(Conventions, are_silent_about_what_had_to_be_refused) {
+  Bent interleaved([](const Request& request, const Answer& answer) {
+    if (request.parameters.contains("rotary_dim"))
+      return Answer{Answer::Kind::outputs, {{"y", request.inputs.at("x")}}, ""};
+    return with_layout("interleaved")(request, answer);
+  });
+  const Report report = judged(interleaved, {rotation(), odd_rotary_dim()});
+  EXPECT_EQ(report.results[0].verdict, Verdict::convention);
+  EXPECT_EQ(report.results[1].verdict, Verdict::fail);
+  EXPECT_EQ(report.diagnosis.at(0).explains, 1u);
+  EXPECT_EQ(report.diagnosis.at(0).of, 2u);
+}
+
 TEST(Conventions, are_not_claimed_when_they_leave_one_failure_unexplained) {
   Bent partly([](Request request, Answer answer) {
     if (request.inputs.at("x").dtype() == Dtype::f64) {
