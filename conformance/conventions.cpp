@@ -87,8 +87,10 @@ void recognise_conventions(const std::vector<Case>& cases, const std::vector<Ans
                 return right_under(cases[i], answers[i], parameter, other);
               })) {
             covered += members.size();
-            found.push_back({convention.kind, "another convention than declared", parameter,
-                             convention.declared, other,
+            found.push_back({convention.kind,
+                             other + " " + parameter + " where " + convention.declared +
+                                 " was declared",
+                             parameter, convention.declared, other,
                              "right in every failing case that declared " + convention.declared +
                                  ", if you meant " + other,
                              operation, members.size(), all.size() + unrefused});

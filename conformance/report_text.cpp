@@ -93,9 +93,8 @@ std::string report_text(const Report& report) {
       text += fmt::format("… and {} more of {} (--format json has them all)\n",
                           count - kShownFailures, operation);
   for (const Diagnosis& diagnosis : report.diagnosis)
-    text += fmt::format("DIAGNOSIS {} {}: {}: {} declared, {} found; explains {} of {} failures\n",
-                        diagnosis.operation, diagnosis.kind, diagnosis.parameter,
-                        diagnosis.declared, diagnosis.actual, diagnosis.explains, diagnosis.of);
+    text += fmt::format("DIAGNOSIS {} {}: {}; explains {} of {} failures\n", diagnosis.operation,
+                        diagnosis.kind, diagnosis.title, diagnosis.explains, diagnosis.of);
   for (const Waiver& waiver : report.unmatched_waivers)
     text += fmt::format("WAIVER {} matches no failure: {}\n",
                         waiver.case_id.empty() ? waiver.kind : waiver.case_id, waiver.reason);

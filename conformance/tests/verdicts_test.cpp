@@ -207,6 +207,7 @@ TEST(Conventions, explain_what_is_right_under_another_value) {
   EXPECT_FALSE(report.good());
   ASSERT_EQ(report.diagnosis.size(), 1u);
   EXPECT_EQ(report.diagnosis[0].kind, "K-RL1");
+  EXPECT_EQ(report.diagnosis[0].title, "interleaved layout where half was declared");
   EXPECT_EQ(report.diagnosis[0].parameter, "layout");
   EXPECT_EQ(report.diagnosis[0].declared, "half");
   EXPECT_EQ(report.diagnosis[0].actual, "interleaved");
