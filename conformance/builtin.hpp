@@ -1,6 +1,6 @@
 #pragma once
 
-#include "conformance/implementation.hpp"
+#include "reference/core/implementation.hpp"
 
 namespace posproof {
 

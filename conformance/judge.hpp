@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "conformance/implementation.hpp"
 #include "fixtures/core/case.hpp"
 #include "reference/core/grade.hpp"
+#include "reference/core/implementation.hpp"
 
 namespace posproof {
 

@@ -1,3 +1,5 @@
+#include "conformance/open.hpp"
+
 #include <stdexcept>
 
 #include "conformance/builtin.hpp"

@@ -2,7 +2,7 @@
 
 #include <iosfwd>
 
-#include "conformance/implementation.hpp"
+#include "reference/core/implementation.hpp"
 
 namespace posproof {
 

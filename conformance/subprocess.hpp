@@ -1,7 +1,7 @@
 #pragma once
 
 #include "conformance/child.hpp"
-#include "conformance/implementation.hpp"
+#include "reference/core/implementation.hpp"
 
 namespace posproof {
 

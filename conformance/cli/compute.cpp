@@ -4,6 +4,7 @@
 
 #include "conformance/cli/commands.hpp"
 #include "conformance/judge.hpp"
+#include "conformance/open.hpp"
 #include "conformance/report.hpp"
 #include "conformance/serve.hpp"
 #include "fixtures/core/files.hpp"

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "conformance/cli/commands.hpp"
+#include "conformance/open.hpp"
 #include "conformance/report.hpp"
 #include "fixtures/core/fixture_file.hpp"
 #include "reference/core/registry.hpp"

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "conformance/implementation.hpp"
 #include "properties/core/range.hpp"
 #include "reference/core/grade.hpp"
+#include "reference/core/implementation.hpp"
 
 namespace posproof::properties {
 

@@ -19,9 +19,8 @@ ALLOWED = {
     "reference/core": ["reference/core"],
     "reference": ["reference"],
     "fixtures": ["reference", "fixtures"],
-    "conformance": ["reference", "fixtures", "conformance", "optimized", PLAIN],
-    "conformance/cli": ["reference", "fixtures", "conformance", "optimized", PLAIN, "properties"],
-    "properties": ["reference", "fixtures", "conformance", "optimized", PLAIN, "properties"],
+    "conformance": ["reference", "fixtures", "properties", "conformance", "optimized", PLAIN],
+    "properties": ["reference", "optimized", "properties"],
     "optimized": ["optimized"],
     # Its agreement with the reference is evidence only as long as the two share the vocabulary alone.
     PLAIN: [PLAIN] + [f"reference/core/{stem}.hpp" for stem in ("dtype", "tensor", "parameters")],

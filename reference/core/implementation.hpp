@@ -53,11 +53,6 @@ class Implementation {
   virtual Answer run(const Request& request, std::chrono::milliseconds timeout) = 0;
 };
 
-/// IMPLEMENTATION of the command line: builtin:NAME | cmd:"python3 mine.py". Throws
-/// std::invalid_argument for an unknown name, std::runtime_error for a program that cannot be
-/// started.
-std::unique_ptr<Implementation> open_implementation(const std::string& text);
-
 /// The reason why the declaration excludes a request, or empty. `parameters` with defaults filled
 /// in; an empty dtype is not looked at.
 std::string declared_unsupported(const Description& description, const std::string& operation,

@@ -1,7 +1,8 @@
+#include "reference/core/implementation.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 
-#include "conformance/implementation.hpp"
 #include "reference/core/parameters.hpp"
 
 namespace posproof {
