@@ -38,7 +38,7 @@ std::vector<InputSpec> inputs(const Parameters& p) {
   return specs;
 }
 
-/// What the scheme's parameters fix: head_dim and num_heads must be those of q.
+/// What the scheme's parameters fix: head_dim and the heads of its bias must be those of q.
 Dims dims(const Parameters& p) {
   Dims all;
   const AttentionPart& part = scheme_in(p).attention;
@@ -46,8 +46,9 @@ Dims dims(const Parameters& p) {
     if (name.empty()) continue;
     const Operation& operation = find_operation(name);
     const Parameters own = parameters_of(p, operation);
-    if (operation.dims)
-      for (const auto& [symbol, extent] : operation.dims(own)) all[symbol] = extent;
+    if (!operation.dims) continue;
+    for (const auto& [symbol, extent] : operation.dims(own))
+      all[name == part.bias && symbol == operation.outputs[0].shape[0] ? "H" : symbol] = extent;
   }
   return all;
 }
@@ -102,7 +103,7 @@ Rounding of_a_part(const Rounding& whole) {
   return part;
 }
 
-/// Error bound of x after the scheme's rotation, infinite where it is no evidence.
+/// Error bound of x after the scheme's rotation, the trivial one where the phase is not known.
 Array rotation_error(const Parameters& p, const Array& x, const xt::xarray<std::int64_t>& at,
                      const Rounding& rounding) {
   const std::string rotates = scheme_in(p).attention.rotates;
@@ -145,7 +146,8 @@ Array term_error(const Parameters& p, const std::string& name, const std::string
 }
 
 /// |δscore| per (h, i, j); docs/error-model.md, "Attention".
-Array score_error(const Parameters& p, const Inputs<double>& in, const Rounding& rounding) {
+Array score_error(const Parameters& p, const Inputs<double>& in, const Rounding& rounding,
+                  const Array& score) {
   const Array &q = in.real("q"), &k = in.real("k");
   const auto q_at = positions(in, "q_positions", q.shape(1));
   const auto k_at = positions(in, "k_positions", k.shape(1));
@@ -169,77 +171,85 @@ Array score_error(const Parameters& p, const Inputs<double>& in, const Rounding&
   for (std::size_t h = 0; h < q.shape(0); ++h)
     for (std::size_t i = 0; i < q.shape(1); ++i)
       for (std::size_t j = 0; j < k.shape(1); ++j) {
-        double moved = 0, products = 0;
+        double moved = 0, magnitude = 0;
         for (std::size_t d = 0; d < q.shape(2); ++d) {
           const double a = turned_q(h, i, d), b = turned_k(h, j, d);
           moved +=
               error_q(h, i, d) * b + a * error_k(h, j, d) + error_q(h, i, d) * error_k(h, j, d);
-          products += a * b;
+          magnitude += a * b;
         }
-        double magnitude = products;
-        if (key_term.size() > 1 || !part.key_term.empty()) {
+        double kept = 1;  // tensors of the size of the products that are stored: the scaled q
+        if (!part.key_term.empty()) {
           moved += key_error(h, i, j);
           magnitude += key_term(h, i, j);
+          kept = 2;
         }
-        // The dot product, the scale (also when it is applied to q first), the sums and, where
-        // every tensor is stored, three more roundings: product, scaled and biased scores.
-        double total = factor * (moved + (width + 3) * u * magnitude + 3 * stored * magnitude +
+        double total = factor * (moved + (width + 3) * u * magnitude + kept * stored * magnitude +
                                  width * rounding.underflow);
+        double scaled = std::fabs(score(h, i, j));
         if (!part.bias.empty()) {
-          total += bias_error(h, i, j) + (u + stored) * (factor * magnitude + 2 * bias(h, i, j));
+          total += bias_error(h, i, j);
+          scaled += std::fabs(score(h, i, j)) + bias(h, i, j);
         }
-        error(h, i, j) = total;
+        error(h, i, j) = total + (u + stored) * scaled;
       }
   return error;
+}
+
+/// What softmax makes of the scores' errors; docs/error-model.md, "Attention".
+struct Softened {
+  Array moved;      ///< w·A: how far errors of its own key may move a weight
+  Array total;      ///< the largest that a computed weight may be
+  Array all_moved;  ///< Ā per (h, i): how far all of a row may
+};
+
+Softened softened(const Array& weight, const Array& score, const Array& error,
+                  const Rounding& rounding) {
+  const double u = rounding.compute, stored = rounding.stored;
+  Softened row{weight, weight, Array::from_shape({weight.shape(0), weight.shape(1)})};
+  for (std::size_t h = 0; h < weight.shape(0); ++h)
+    for (std::size_t i = 0; i < weight.shape(1); ++i) {
+      double largest = -std::numeric_limits<double>::infinity(), all = 0;
+      for (std::size_t j = 0; j < weight.shape(2); ++j)
+        if (weight(h, i, j) > 0) largest = std::max(largest, score(h, i, j));
+      for (std::size_t j = 0; j < weight.shape(2); ++j) {
+        const double w = weight(h, i, j);
+        const double exponent =
+            error(h, i, j) + (u + stored) * std::fabs(score(h, i, j) - largest) + 4 * u + stored;
+        row.moved(h, i, j) = w == 0 ? 0 : w * std::expm1(exponent);
+        all += row.moved(h, i, j);
+      }
+      row.all_moved(h, i) = all;
+      for (std::size_t j = 0; j < weight.shape(2); ++j)
+        row.total(h, i, j) = (weight(h, i, j) + row.moved(h, i, j)) / (1 - std::min(all, 0.25));
+    }
+  return row;
 }
 
 Bounds bound(const Parameters& p, const Inputs<double>& in, const Outputs<double>& estimate,
              const Rounding& rounding) {
   const Array& v = in.real("v");
-  const Array error = score_error(p, in, rounding);
   const Array score = scores(p, in, Recipe::exact);
   const Array weight = softmax(p, in, score);
+  const Softened row = softened(weight, score, score_error(p, in, rounding, score), rounding);
   const std::size_t keys = v.shape(1), width = v.shape(2);
   const auto terms = static_cast<double>(keys);
-  const double u = rounding.compute;
+  const double u = rounding.compute, stored = rounding.stored;
+  const double smallest = stored > 0 ? rounding.output.smallest() : rounding.underflow;
 
-  // Per key how far its weight may lie: the exponential of the score's error, its own rounding
-  // (argument, function, sum and quotient) and underflow.
-  Array weight_error = weight, row_error = Array::from_shape({weight.shape(0), weight.shape(1)});
-  for (std::size_t h = 0; h < weight.shape(0); ++h)
-    for (std::size_t i = 0; i < weight.shape(1); ++i) {
-      double worst = 0, largest = -std::numeric_limits<double>::infinity();
-      for (std::size_t j = 0; j < keys; ++j)
-        if (weight(h, i, j) > 0) {
-          worst = std::max(worst, error(h, i, j));
-          largest = std::max(largest, score(h, i, j));
-        }
-      row_error(h, i) = worst;
-      for (std::size_t j = 0; j < keys; ++j) {
-        const double w = weight(h, i, j);
-        weight_error(h, i, j) =
-            w == 0
-                ? 0
-                : w * (std::expm1(2 * worst) +
-                       u * (std::fabs(score(h, i, j) - largest) + terms + 10) + rounding.stored) +
-                      rounding.output.smallest();
-      }
-    }
-
-  const Array spread = xt::abs(v);
-  Inputs<double> given;
-  Array total_weight = weight + weight_error;
-  Array relative_moved, relative_total;
+  // The value term's vectors: Σ moved·|a| and Σ total·|a|.
+  Array term_moved, term_total;
   const std::string value_term = scheme_in(p).attention.value_term;
-  if (!value_term.empty() && in.has("relative_values")) {
-    Inputs<double> tables = in;
+  const bool has_term = !value_term.empty() && in.has("relative_values");
+  if (has_term) {
+    Inputs<double> tables = in, given;
     tables.set("relative_values", Array(xt::abs(in.real("relative_values"))));
     given.set("q_positions", positions(in, "q_positions", weight.shape(1)));
     given.set("k_positions", positions(in, "k_positions", weight.shape(2)));
-    given.set("weights", weight_error);
-    relative_moved = run_part(p, value_term, tables, given, Recipe::exact)->at("out").values;
-    given.set("weights", total_weight);
-    relative_total = run_part(p, value_term, tables, given, Recipe::exact)->at("out").values;
+    given.set("weights", row.moved);
+    term_moved = run_part(p, value_term, tables, given, Recipe::exact)->at("out").values;
+    given.set("weights", row.total);
+    term_total = run_part(p, value_term, tables, given, Recipe::exact)->at("out").values;
   }
 
   Limits limits(rounding);
@@ -247,27 +257,29 @@ Bounds bound(const Parameters& p, const Inputs<double>& in, const Outputs<double
   for (std::size_t h = 0; h < weight.shape(0); ++h)
     for (std::size_t i = 0; i < weight.shape(1); ++i)
       for (std::size_t d = 0; d < width; ++d) {
-        double moved = 0, total = 0, largest = 0;
+        const double mean = out(h, i, d), all = row.all_moved(h, i);
+        double moved = 0, total = 0, largest = 0, spread = 0;
         for (std::size_t j = 0; j < keys; ++j) {
-          moved += weight_error(h, i, j) * spread(h, j, d);
-          total += total_weight(h, i, j) * spread(h, j, d);
-          largest = std::max(largest, spread(h, j, d));
+          const double value = std::fabs(v(h, j, d));
+          moved += row.moved(h, i, j) * (has_term ? value : std::fabs(v(h, j, d) - mean));
+          total += row.total(h, i, j) * value;
+          if (weight(h, i, j) == 0) continue;
+          largest = std::max(largest, value);
+          spread += value;
         }
-        const bool has_term = relative_total.dimension() == 3;
         if (has_term) {
-          moved += relative_moved(h, i, d);
-          total += relative_total(h, i, d);
-          largest += relative_total(h, i, d);
+          moved += term_moved(h, i, d) + all * std::fabs(mean);
+          total += term_total(h, i, d);
+          largest += term_total(h, i, d);
         }
-        if (!(row_error(h, i) <= 0.25)) {
+        if (!(all <= 0.25)) {
           limits.no_evidence(2.1 * largest);
           continue;
         }
-        // With a value term: two sums, stored apart, then added.
-        limits.element(moved + (terms + 2) * u * total +
-                           (has_term ? 3 * rounding.stored * total : 0) +
-                           2 * terms * rounding.underflow,
-                       out(h, i, d));
+        limits.element(moved / (1 - all) +
+                           ((2 * terms + 6) * u + (has_term ? 5 : 2) * stored) * total +
+                           2 * smallest * spread + 2 * terms * rounding.underflow,
+                       mean);
       }
   return {{"out", limits.take()}};
 }

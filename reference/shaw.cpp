@@ -12,11 +12,10 @@ Inputs<double> magnitudes(const Inputs<double>& in, std::initializer_list<const 
   return positive;
 }
 
-/// γ_{n+1}·Σ|a·b| + n·η of a dot product of n terms (Higham 2002, section 3.1), one more for stored
-/// 16-bit products.
+/// γ_n·Σ|a·b| + n·η of a dot product of n terms (Higham 2002, section 3.1).
 Bounds bound_dot(const Outputs<double>& estimate, const Outputs<double>& magnitude,
                  const std::string& output, std::size_t terms, const Rounding& rounding) {
-  const double gamma = (static_cast<double>(terms) + 1) * rounding.compute;
+  const double gamma = static_cast<double>(terms) * rounding.compute;
   Limits limits(rounding);
   const auto& value = estimate.at(output).values;
   for (std::size_t i = 0; i < value.size(); ++i)

@@ -276,9 +276,9 @@ void expect_attention(const char* what, double spread, double floor) {
 }
 
 TEST(bounds_of_results, attention) {
-  expect_attention("attention in f32", 1, 0.005);
-  expect_attention("attention in f32 with wide scores", 4, 0.005);
-  expect_attention("attention in f32 with equal scores", 0, 0.005);
+  expect_attention("attention in f32", 1, 0.02);
+  expect_attention("attention in f32 with wide scores", 4, 0.04);
+  expect_attention("attention in f32 with equal scores", 0, 0.01);
 }
 
 }  // namespace
