@@ -90,6 +90,9 @@ Scheme scheme() {
                                   {"k_positions", Kind::position, {"Lk"}}};
   };
   bias.outputs = {{"bias", {"local_heads", "Lq", "Lk"}}};
+  bias.dims = [](const Parameters& p) {
+    return Dims{{"local_heads", static_cast<std::size_t>(local_heads(p))}};
+  };
   bias.refuse = refuse_shard;
   bias.formula = in_every_arithmetic(Bias{});
   bias.bound = bound_bias;

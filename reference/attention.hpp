@@ -126,16 +126,17 @@ xt::xarray<R> softmax(const Parameters& p, const Inputs<R>& in, const xt::xarray
   xt::xarray<R> weight = score;
   for (std::size_t h = 0; h < score.shape(0); ++h)
     for (std::size_t i = 0; i < score.shape(1); ++i) {
-      double shift = -std::numeric_limits<double>::infinity();
+      std::optional<double> shift;
       for (std::size_t j = 0; j < score.shape(2); ++j)
-        if (visible(p, in, q_at(i), k_at(j), j)) shift = std::max(shift, estimate(score(h, i, j)));
-      if (std::isinf(shift))
+        if (visible(p, in, q_at(i), k_at(j), j))
+          shift = shift ? std::max(*shift, estimate(score(h, i, j))) : estimate(score(h, i, j));
+      if (!shift)
         throw Refused("key_mask: query " + std::to_string(i) +
                       " sees no key; allowed is at least one visible key");
       R sum(0);
       for (std::size_t j = 0; j < score.shape(2); ++j) {
         weight(h, i, j) =
-            visible(p, in, q_at(i), k_at(j), j) ? exponential(R(score(h, i, j) - R(shift))) : R(0);
+            visible(p, in, q_at(i), k_at(j), j) ? exponential(R(score(h, i, j) - R(*shift))) : R(0);
         sum += weight(h, i, j);
       }
       for (std::size_t j = 0; j < score.shape(2); ++j) weight(h, i, j) /= sum;

@@ -17,7 +17,8 @@ std::string_view name(Recipe recipe);
 /// Throws std::invalid_argument that lists the known ones.
 Recipe recipe_from(std::string_view name);
 
-/// The inputs of one unbatched call, seen by a formula in the arithmetic R.
+/// The inputs of one unbatched call, seen by a formula in the arithmetic R. An infinity is seen as a
+/// NaN: whatever it touches is free, and 0·∞ must not be a number in any arithmetic.
 template <class R>
 class Inputs {
  public:
@@ -47,7 +48,9 @@ class Inputs {
       if constexpr (std::is_same_v<T, std::int64_t>)
         array.data()[i] = tensor.integer(i);
       else
-        array.data()[i] = T(tensor.value(i));
+        array.data()[i] = T(std::isfinite(tensor.value(i))
+                                ? tensor.value(i)
+                                : std::numeric_limits<double>::quiet_NaN());
     return array;
   }
 

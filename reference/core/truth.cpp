@@ -40,6 +40,8 @@ void check_shape(const InputSpec& spec, const Tensor& tensor, bool batched, Dims
   std::vector<std::string> symbols = spec.shape;
   if (batched) symbols.insert(symbols.begin(), "B");
   bool fits = tensor.rank() == symbols.size();
+  if (batched && fits && tensor.shape()[0] == 0)
+    throw Refused(spec.name + ": found an empty batch, allowed is B >= 1");
   for (std::size_t axis = 0; fits && axis < symbols.size(); ++axis)
     fits =
         dims.try_emplace(symbols[axis], tensor.shape()[axis]).first->second == tensor.shape()[axis];

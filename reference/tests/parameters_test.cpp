@@ -243,6 +243,32 @@ TEST(inputs, shapes_kinds_and_names_that_do_not_fit_are_refused) {
                    "relative_keys", {"[4,4]", "2k+1 = 5"}));
 }
 
+TEST(inputs, a_batch_has_a_row) {
+  EXPECT_TRUE(says(refusal_of_inputs("rope.apply", {{"head_dim", 2}},
+                                     {{"x", Tensor(Dtype::f32, {0, 1, 1, 2})},
+                                      {"positions", Tensor(Dtype::i64, {0, 1})}}),
+                   "x", {"empty batch", "B >= 1"}));
+}
+
+TEST(inputs, the_heads_of_a_bias_are_those_of_attention) {
+  const auto check = [](const json& alibi, std::size_t heads) {
+    const Operation& attention = find_operation("attention");
+    const Tensor x(Dtype::f32, {heads, 2, 4});
+    check_inputs(
+        attention,
+        checked_parameters(attention, {{"scheme", {{"name", "alibi"}, {"parameters", alibi}}}}),
+        {{"q", x}, {"k", x}, {"v", x}});
+  };
+  EXPECT_NO_THROW(check({{"num_heads", 3}}, 3));
+  EXPECT_NO_THROW(check({{"num_heads", 8}, {"head_offset", 6}}, 2));
+  const auto refusal = [&](const json& alibi, std::size_t heads) {
+    return refusal_of([&] { check(alibi, heads); });
+  };
+  EXPECT_TRUE(says(refusal({{"num_heads", 3}}, 9), "q", {"[9,2,4]", "H = 3"}));
+  EXPECT_TRUE(says(refusal({{"num_heads", 1}}, 2), "q", {"[2,2,4]", "H = 1"}));
+  EXPECT_TRUE(says(refusal({{"num_heads", 8}, {"head_offset", 5}}, 2), "q", {"H = 3"}));
+}
+
 TEST(inputs, float_inputs_share_one_type) {
   EXPECT_TRUE(says(refusal_of_inputs("rope.rotate", json::object(),
                                      {{"x", Tensor(Dtype::bf16, {3, 2, 8})},
