@@ -172,13 +172,12 @@ void write_report(const Report& report, const std::vector<Case>& cases,
     const Verdict verdict = report.results[i].verdict;
     if (!is_failure(verdict) && !(is_error(verdict) && report.start_failure.empty())) continue;
     std::filesystem::create_directories(folder / "counterexamples");
-    write_aside(folder / "counterexamples" / (cases[i].id + ".json"),
-                json{{"operation", cases[i].operation},
-                     {"parameters", cases[i].parameters},
-                     {"inputs", to_json(cases[i].inputs)},
-                     {"comment", cases[i].comment}}
-                        .dump() +
-                    "\n");
+    json stored{{"operation", cases[i].operation},
+                {"parameters", cases[i].parameters},
+                {"inputs", to_json(cases[i].inputs)},
+                {"comment", cases[i].comment}};
+    if (cases[i].must_be_refused) stored["result"] = "refused";
+    write_aside(folder / "counterexamples" / (cases[i].id + ".json"), stored.dump() + "\n");
   }
 }
 

@@ -47,12 +47,12 @@ Answer read_answer(const json& answer) {
                                     500));
   if (!answer.contains("outputs"))
     return failed(
-        Answer::Kind::error,
+        Answer::Kind::broken,
         "received neither outputs nor unsupported, refused or error: " + shown(answer.dump()));
   try {
     return {Answer::Kind::outputs, tensors_from_json(answer["outputs"], "outputs"), ""};
   } catch (const std::exception& error) {
-    return failed(Answer::Kind::error, error.what());
+    return failed(Answer::Kind::broken, error.what());
   }
 }
 
@@ -88,7 +88,7 @@ Answer Subprocess::receive(const std::string& request, milliseconds timeout, jso
   answer = json::parse(line, nullptr, false);
   if (!answer.is_object()) {
     child_.reset();
-    return failed(Answer::Kind::error, "received no JSON object: " + shown(line));
+    return failed(Answer::Kind::broken, "received no JSON object: " + shown(line));
   }
   return {Answer::Kind::outputs, {}, line};
 }
@@ -101,7 +101,7 @@ Answer Subprocess::start(milliseconds timeout) {
     description_ = description_from_json(answer);
   } catch (const std::invalid_argument& error) {
     child_.reset();
-    return failed(Answer::Kind::error, std::string("bad answer to start: ") + error.what() +
+    return failed(Answer::Kind::broken, std::string("bad answer to start: ") + error.what() +
                                            "; received " + shown(received.message));
   }
   has_started_ = true;
@@ -114,7 +114,7 @@ Answer Subprocess::run(const Request& request, milliseconds timeout) {
     try {
       child_ = std::make_unique<Child>(words_);
     } catch (const std::runtime_error& error) {
-      return failed(Answer::Kind::error, error.what());
+      return failed(Answer::Kind::crash, error.what());
     }
     Answer restarted = start(timeout);
     if (restarted.kind != Answer::Kind::outputs) {
@@ -134,7 +134,7 @@ Answer Subprocess::run(const Request& request, milliseconds timeout) {
   if (received.kind != Answer::Kind::outputs) return received;
   if (answer.value("id", json()) != id) {
     child_.reset();
-    return failed(Answer::Kind::error,
+    return failed(Answer::Kind::broken,
                   "asked id " + std::to_string(id) + ", received " + shown(received.message));
   }
   return read_answer(answer);

@@ -25,6 +25,7 @@ Verdict verdict_of(Answer::Kind kind) {
     case Answer::Kind::timeout:
       return Verdict::timeout;
     case Answer::Kind::error:
+    case Answer::Kind::broken:
       return Verdict::error;
     default:
       return Verdict::pass;
@@ -227,7 +228,7 @@ Report verify(Implementation& implementation, const std::vector<Case>& cases,
   // The truth is computed while the implementation answers.
   std::vector<std::optional<Expectation>> expectations(cases.size());
   std::exception_ptr failure;
-  std::thread truth([&] {
+  std::jthread truth([&] {
     try {
       in_parallel(cases.size(), [&](std::size_t i) {
         if (cases[i].must_be_refused) return;
@@ -260,8 +261,6 @@ Report verify(Implementation& implementation, const std::vector<Case>& cases,
   report.results.resize(cases.size());
   in_parallel(cases.size(), [&](std::size_t i) {
     report.results[i] = judge_answer(cases[i], answers[i], expectations[i], options);
-    // An error counts as a refusal only from something that speaks the protocol.
-    if (!report.start_failure.empty()) report.results[i].verdict = verdict_of(started_up.kind);
   });
   if (report.start_failure.empty()) {
     recognise_conventions(cases, answers, report);

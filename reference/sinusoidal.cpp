@@ -15,7 +15,7 @@ Bounds bound(const Parameters& p, const Inputs<double>& in, const Outputs<double
     for (std::size_t lane = 0; lane < d; ++lane) {
       const std::size_t i = pair_of[lane];
       if (i == d) {
-        limits.copied();
+        limits.no_evidence(0);
         continue;
       }
       const double x = i == 0 ? 0 : static_cast<double>(i) / exponent_denominator(p) * log_base;

@@ -136,9 +136,17 @@ class Verify(unittest.TestCase):
             self.assertIsNone(report["grade"]["alibi.slopes"])
             found = sorted(pathlib.Path(folder, "out/counterexamples").iterdir())
             self.assertEqual(len(found), report["summary"]["fail"] + report["summary"]["error"])
-            status, replayed = as_json("verify", name, "--case", str(found[0]))
-            self.assertEqual(status, 1)
-            self.assertEqual(replayed["results"][0]["case"], found[0].stem)
+            self.assertGreater(report["summary"]["refused"] + report["summary"]["fail"], 20)
+            for path in found:  # those that had to be refused among them
+                status, replayed = as_json("verify", name, "--case", str(path))
+                self.assertEqual(status, 1)
+                self.assertEqual(replayed["results"][0]["case"], path.stem)
+            refusal = next(json.loads(path.read_text()) for path in found if '"refused"' in path.read_text())
+            del refusal["result"]
+            program.with_name("case.json").write_text(json.dumps(refusal))
+            done = posproof("verify", name, "--case", f"{folder}/case.json")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("num_heads: found", done.stderr)
 
     def test_a_fixture_file_is_a_set_of_cases(self):
         status, report = as_json("verify", "builtin:plain64", "--case", "fixtures/chapter.json")

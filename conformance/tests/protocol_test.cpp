@@ -148,13 +148,13 @@ TEST(Protocol, a_bad_start_gets_the_verdict_for_it) {
                         {"true", Kind::crash, "exit status 0"},
                         {"printf half", Kind::crash, "received 'half'"},
                         {"sh -c 'kill -9 $$'", Kind::crash, "signal 9 (Killed)"},
-                        {"cat", Kind::error, R"(received '{"cmd":"start","protocol":1}')"},
-                        {"yes", Kind::error, "no JSON object: 'y'"},
+                        {"cat", Kind::broken, R"(received '{"cmd":"start","protocol":1}')"},
+                        {"yes", Kind::broken, "no JSON object: 'y'"},
                         {"sleep 1000", Kind::timeout, "no answer in 0.6 s, received nothing"}})
     EXPECT_TRUE(says(answers(row.first, {}, row.kind == Kind::timeout ? kShort : kPatience)[0],
                      row.kind, row.message))
         << row.first;
-  EXPECT_TRUE(says(answers(Script("print('hi')\nstart()").command(), {})[0], Kind::error, "'hi'"));
+  EXPECT_TRUE(says(answers(Script("print('hi')\nstart()").command(), {})[0], Kind::broken, "'hi'"));
   for (const auto& [more, message] :
        Texts{{"protocol=2", "protocol: found 2, allowed is 1"},
              {"implementation='mini'", "implementation: found \"mini\""},
@@ -168,7 +168,7 @@ TEST(Protocol, a_bad_start_gets_the_verdict_for_it) {
              {"operations={'a': {'parameters': {'b': 1}}}", "operations.a.parameters.b: found 1"},
              {"operations={'a': {'parameters': {'~': []}}}", "a.parameters: found \"~\""}})
     EXPECT_TRUE(says(answers(Script("start(" + more + ")\nsys.stdin.read()").command(), {})[0],
-                     Kind::error, message))
+                     Kind::broken, message))
         << more;
 }
 
@@ -182,12 +182,13 @@ TEST(Protocol, a_broken_answer_gets_the_verdict_for_it_and_the_program_is_starte
            {"os.close(1); time.sleep(99)", Kind::crash, "its output closed, the program killed"},
            // A grandchild that keeps the pipe open must not make a timeout of the crash.
            {"os.fork() and os._exit(4); time.sleep(99)", Kind::crash, "exit status 4"},
-           {R"(write('gar\tbage\n'))", Kind::error, "no JSON object: 'gar bage'"},
-           {R"(os.write(1, b'\xff\x00' + b'\xc3\xa9' * 99 + b'\n'))", Kind::error, "'\ufffd éé"},
-           {"write('[1]\\n')", Kind::error, "no JSON object: '[1]'"},
-           {"say({'id': 1, 'outputs': float('nan')})", Kind::error, "NaN"},
-           {"say({**right(r), 'id': 7})", Kind::error, R"(asked id 1, received '{"id": 7)"},
-           {"say({'error': 'lost'})", Kind::error, R"(asked id 1, received '{"error": "lost"})"}}) {
+           {R"(write('gar\tbage\n'))", Kind::broken, "no JSON object: 'gar bage'"},
+           {R"(os.write(1, b'\xff\x00' + b'\xc3\xa9' * 99 + b'\n'))", Kind::broken, "'\ufffd éé"},
+           {"write('[1]\\n')", Kind::broken, "no JSON object: '[1]'"},
+           {"say({'id': 1, 'outputs': float('nan')})", Kind::broken, "NaN"},
+           {"say({**right(r), 'id': 7})", Kind::broken, R"(asked id 1, received '{"id": 7)"},
+           {"say({'error': 'lost'})", Kind::broken,
+            R"(asked id 1, received '{"error": "lost"})"}}) {
     const Script script(at_first(row.first));
     Subprocess program(script.command());
     ASSERT_EQ(program.start(kPatience).kind, Kind::outputs);
@@ -202,13 +203,13 @@ TEST(Protocol, an_orderly_answer_does_not_start_the_program_anew) {
            {"'unsupported': 'no yarn'", Kind::unsupported, "no yarn"},
            {"'refused': 'odd\\nrotary_dim'", Kind::refused, "odd rotary_dim"},
            {"'error': {'code': 3}", Kind::error, R"({"code":3})"},
-           {"'nothing': 1", Kind::error, "neither outputs nor"},
-           {"'outputs': 3", Kind::error, "outputs: found 3"},
-           {"'outputs': {'y': {'dtype': 'float', 'shape': [1], 'data': [1]}}", Kind::error,
+           {"'nothing': 1", Kind::broken, "neither outputs nor"},
+           {"'outputs': 3", Kind::broken, "outputs: found 3"},
+           {"'outputs': {'y': {'dtype': 'float', 'shape': [1], 'data': [1]}}", Kind::broken,
             R"(outputs.y.dtype: found "float")"},
-           {"'outputs': tensor([1, 2])", Kind::error, "outputs.y.data: found 2 numbers"},
-           {"'outputs': tensor('AA?AAA==')", Kind::error, R"(outputs.y.data: found "AA?AAA==")"},
-           {"'outputs': tensor('AACA')", Kind::error, R"(outputs.y.data: found "AACA")"}}) {
+           {"'outputs': tensor([1, 2])", Kind::broken, "outputs.y.data: found 2 numbers"},
+           {"'outputs': tensor('AA?AAA==')", Kind::broken, R"(outputs.y.data: found "AA?AAA==")"},
+           {"'outputs': tensor('AACA')", Kind::broken, R"(outputs.y.data: found "AACA")"}}) {
     const Script script(at_first("say({'id': r['id'], " + row.first + "})"));
     const auto got = answers(script.command(), {kRequest, kRequest});
     EXPECT_TRUE(says(got[1], row.kind, row.message)) << row.first;
@@ -228,7 +229,7 @@ TEST(Protocol, a_line_too_many_is_noticed_at_the_next_case) {
   const Script script(at_first("say(right(r)); say(right(r))"));
   const auto got = answers(script.command(), {kRequest, kRequest, kRequest});
   EXPECT_TRUE(is_right(got[1]));
-  EXPECT_TRUE(says(got[2], Kind::error, "asked id 2, received '{\"id\": 1"));
+  EXPECT_TRUE(says(got[2], Kind::broken, "asked id 2, received '{\"id\": 1"));
   EXPECT_TRUE(is_right(got[3]));
 }
 
@@ -237,7 +238,7 @@ TEST(Protocol, a_program_that_does_not_start_again_gives_the_case_that_failure) 
   EXPECT_TRUE(says(answers(dies.command(), {kRequest, kRequest})[2], Kind::crash,
                    "at its new start: exit status 4"));
   const Script vanishes(at_first("os.unlink('mini.py'); os._exit(3)"));
-  EXPECT_TRUE(says(answers(vanishes.command(), {kRequest, kRequest})[2], Kind::error,
+  EXPECT_TRUE(says(answers(vanishes.command(), {kRequest, kRequest})[2], Kind::crash,
                    "cannot be started: No such file or directory"));
 }
 

@@ -75,6 +75,7 @@ TEST(Verdicts, follow_what_came_back) {
   for (const Row& row : {Row{Answer::Kind::unsupported, Verdict::unsupported, Verdict::unsupported},
                          Row{Answer::Kind::refused, Verdict::fail, Verdict::refused},
                          Row{Answer::Kind::error, Verdict::error, Verdict::refused},
+                         Row{Answer::Kind::broken, Verdict::error, Verdict::error},
                          Row{Answer::Kind::crash, Verdict::crash, Verdict::crash},
                          Row{Answer::Kind::timeout, Verdict::timeout, Verdict::timeout}}) {
     Bent bent(answering(row.kind));
@@ -150,6 +151,63 @@ TEST(Verdicts, a_nan_where_the_phase_is_no_evidence_still_fails) {
   }
 }
 
+/// A finite factor of 0 must not make a number of what an infinity touches, and no verdict may hang
+/// on an infinite or lost limit.
+TEST(Verdicts, what_a_nan_or_an_infinity_touches_is_free) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto of = [](const Shape& shape, const std::vector<double>& values) {
+    Tensor tensor(Dtype::f32, shape);
+    for (std::size_t i = 0; i < values.size(); ++i) tensor.set(i, values[i]);
+    return tensor;
+  };
+  const Tensor at_0 = positions({0});
+  for (const Case& asked :
+       {make_case("rope.apply", {{"head_dim", 2}},
+                  {{"x", of({1, 1, 2}, {inf, 1})}, {"positions", at_0}}, ""),
+        make_case(
+            "rope.rotate", json::object(),
+            {{"x", of({1, 1, 2}, {inf, 1})}, {"cos", of({1, 1}, {1})}, {"sin", of({1, 1}, {0})}},
+            ""),
+        make_case("shaw.key_logits", {{"max_distance", 0}},
+                  {{"q", of({1, 1, 2}, {inf, 1})},
+                   {"relative_keys", of({1, 2}, {0, 1})},
+                   {"q_positions", at_0},
+                   {"k_positions", at_0}},
+                  ""),
+        make_case("attention", json::object(),
+                  {{"q", of({1, 1, 1}, {inf})},
+                   {"k", of({1, 2, 1}, {1, -1})},
+                   {"v", of({1, 2, 1}, {1, 2})}},
+                  ""),
+        make_case("attention", {{"causal", true}},
+                  {{"q", of({1, 1, 1}, {1})},
+                   {"k", of({1, 2, 1}, {1, 1})},
+                   {"v", of({1, 2, 1}, {2, inf})}},
+                  "")})
+    for (const char* name : {"plain", "plain64", "reference"}) {
+      Bent right([](const Request&, Answer answer) { return answer; }, name);
+      EXPECT_EQ(judged(right, {asked}).results[0].verdict, Verdict::pass)
+          << asked.operation << name;
+    }
+}
+
+/// A pair of zeros turns to zeros, also where its angle is unknown.
+TEST(Verdicts, zeros_under_an_unknown_phase_are_known) {
+  for (std::int64_t position : {1999937, 1500001, 1234567}) {
+    Tensor k = numbers(Dtype::f32, {1, 3, 4}, 2);
+    for (std::size_t j = 0; j < 3; ++j) k.set(4 * j, 0), k.set(4 * j + 2, 0);
+    const Case asked =
+        make_case("attention", {{"scheme", {{"name", "rope"}, {"parameters", {{"head_dim", 4}}}}}},
+                  {{"q", numbers(Dtype::f32, {1, 1, 4}, 1)},
+                   {"k", k},
+                   {"v", numbers(Dtype::f32, {1, 3, 4}, 3)},
+                   {"q_positions", positions({position})}},
+                  "");
+    Bent right([](const Request&, Answer answer) { return answer; }, "plain");
+    EXPECT_EQ(judged(right, {asked}).results[0].verdict, Verdict::pass) << position;
+  }
+}
+
 TEST(Verdicts, a_copied_lane_must_keep_its_bits) {
   const Case partial = rotation({{"rotary_dim", 4}});
   Bent bent([](const Request&, Answer answer) {
@@ -188,6 +246,58 @@ TEST(Grades, a_16_bit_table_under_f32_inputs_is_no_grade) {
   const Case table = make_case("rope.cos_sin", {{"head_dim", 8}, {"dtype", "f32"}},
                                {{"positions", positions({1, 2, 3})}}, "");
   EXPECT_EQ(judged(rounded, {table}).results[0].verdict, Verdict::fail);
+}
+
+TEST(Grades, need_evidence_of_the_phase) {
+  const Case far =
+      make_case("sinusoidal.table", {{"d_model", 3}, {"odd", "zero_pad"}, {"dtype", "f32"}},
+                {{"positions", positions({2147483647})}}, "");
+  Bent plain([](const Request&, Answer answer) { return answer; }, "plain");
+  const Report report = judged(plain, {far});
+  EXPECT_EQ(report.results[0].verdict, Verdict::pass);
+  EXPECT_FALSE(report.results[0].grade);
+}
+
+/// Rounded to 16 bits on the way, an honest answer errs much; a mistake must still show.
+TEST(Grades, of_attention_in_16_bits_see_mistakes) {
+  const auto attention = [](Dtype dtype, const json& scheme, std::size_t head_dim) {
+    return make_case("attention", {{"causal", true}, {"scheme", scheme}},
+                     {{"q", numbers(dtype, {2, 4, head_dim}, 1)},
+                      {"k", numbers(dtype, {2, 12, head_dim}, 2)},
+                      {"v", numbers(dtype, {2, 12, head_dim}, 3)},
+                      {"q_positions", positions({11, 70, 300, 301})}},
+                     "");
+  };
+  const json rope{{"name", "rope"}, {"parameters", {{"head_dim", 4}}}},
+      alibi{{"name", "alibi"}, {"parameters", {{"num_heads", 2}}}};
+  const auto with_parameter = [](const char* name, const json& value) {
+    return [name, value](Request request, const Answer&) {
+      request.parameters["scheme"]["parameters"][name] = value;
+      return open_builtin("plain64")->run(request, std::chrono::seconds(1));
+    };
+  };
+  const auto with_scheme = [](const json& scheme) {
+    return [scheme](Request request, const Answer&) {
+      request.parameters["scheme"] = scheme;
+      return open_builtin("plain64")->run(request, std::chrono::seconds(1));
+    };
+  };
+  for (Dtype dtype : {Dtype::f16, Dtype::bf16}) {
+    for (const Bent::Bend& wrong :
+         {Bent::Bend(with_scheme({{"name", "nope"}})), Bent::Bend(with_parameter("bias_max", 6))}) {
+      Bent bent(wrong);
+      EXPECT_EQ(judged(bent, {attention(dtype, alibi, 8)}).results[0].verdict, Verdict::fail);
+    }
+    for (const Bent::Bend& wrong :
+         {Bent::Bend(with_scheme({{"name", "nope"}})), Bent::Bend(with_parameter("inverse", true)),
+          Bent::Bend(with_parameter("rope_theta", 500000)),
+          Bent::Bend(with_parameter("layout", "interleaved"))}) {
+      Bent bent(wrong);
+      const Result result = judged(bent, {attention(dtype, rope, 4)}).results[0];
+      EXPECT_NE(result.verdict, Verdict::pass)
+          << name(dtype) << (result.worst ? to_string(*result.worst) : "");
+    }
+  }
 }
 
 Bent::Bend with_layout(const std::string& actual) {

@@ -20,7 +20,8 @@ struct Request {
 
 /// What came back, or what happened instead.
 struct Answer {
-  enum class Kind { outputs, unsupported, refused, error, crash, timeout };
+  /// `error` is what the implementation says itself; `broken` is an answer against the protocol.
+  enum class Kind { outputs, unsupported, refused, error, broken, crash, timeout };
   Kind kind = Kind::error;
   Tensors outputs;
   std::string message;
@@ -46,7 +47,7 @@ class Implementation {
   virtual ~Implementation() = default;
 
   /// Starts it where that is needed. `outputs` when description() is known, else what happened
-  /// (error, crash or timeout). Called once, before anything else.
+  /// (broken, crash or timeout). Called once, before anything else.
   virtual Answer start(std::chrono::milliseconds timeout) = 0;
   virtual const Description& description() const = 0;
   /// One case. After a crash or a timeout the next call starts it anew.
