@@ -208,7 +208,7 @@ def alibi_bias(
     one_of("form", form, "distance", "key")
     slopes = alibi_slopes(num_heads, rule, bias_max)
     local_heads = num_heads - head_offset if local_heads is None else local_heads
-    if head_offset < 0 or local_heads < 0 or head_offset + local_heads > num_heads:
+    if head_offset < 0 or local_heads < 1 or head_offset + local_heads > num_heads:
         raise ValueError(f"heads {head_offset} to {head_offset + local_heads} of {num_heads}")
     heads = np.arange(head_offset, head_offset + local_heads)
     i, j = q_positions.astype(np.float64)[:, None], k_positions.astype(np.float64)[None, :]
@@ -272,7 +272,10 @@ def one_attention(scheme, causal, scale, q, k, v, q_positions=None, k_positions=
         logits = logits + shaw_key_logits(q, tensors["relative_keys"], i, j, **parameters)
     logits = logits * (q.shape[-1] ** -0.5 if scale is None else scale)
     if name == "alibi":
-        logits = logits + alibi_bias(i, j, **parameters)
+        bias = alibi_bias(i, j, **parameters)
+        if len(bias) != len(q):
+            raise ValueError(f"slopes for {len(bias)} heads, but q has {len(q)}")
+        logits = logits + bias
     elif name == "t5":
         logits = logits + t5_bias(i, j, tensors["table"], **parameters)
     elif name not in ("nope", "rope", "shaw"):
