@@ -83,17 +83,18 @@ void recognise_conventions(const std::vector<Case>& cases, const std::vector<Ans
       std::vector<Diagnosis> found;
       for (const auto& [convention, members] : declared) {
         for (const std::string& other : convention.others)
-          if (std::all_of(members.begin(), members.end(), [&](std::size_t i) {
-                return right_under(cases[i], answers[i], parameter, other);
-              })) {
+          if (std::all_of(members.begin(), members.end(),
+                          [&, &parameter = parameter](std::size_t i) {
+                            return right_under(cases[i], answers[i], parameter, other);
+                          })) {
             covered += members.size();
-            found.push_back({convention.kind,
-                             other + " " + parameter + " where " + convention.declared +
-                                 " was declared",
-                             parameter, convention.declared, other,
-                             "right in every failing case that declared " + convention.declared +
-                                 ", if you meant " + other,
-                             operation, members.size(), all.size() + unrefused});
+            found.push_back(
+                {convention.kind,
+                 other + " " + parameter + " where " + convention.declared + " was declared",
+                 parameter, convention.declared, other,
+                 "right in every failing case that declared " + convention.declared +
+                     ", if you meant " + other,
+                 operation, members.size(), all.size() + unrefused});
             break;
           }
       }
