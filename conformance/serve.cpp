@@ -60,7 +60,7 @@ int serve(Implementation& implementation, std::istream& in, std::ostream& out,
     out << answer.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
   };
   for (std::string line; out && std::getline(in, line);) {
-    const json request = json::parse(line, nullptr, false);
+    const json request = parse_json(line);
     const json command = request.is_object() ? request.value("cmd", json()) : json();
     if (command == "stop") break;
     if (command == "start") {

@@ -85,7 +85,7 @@ Answer Subprocess::receive(const std::string& request, milliseconds timeout, jso
     case Child::Event::line:
       break;
   }
-  answer = json::parse(line, nullptr, false);
+  answer = parse_json(line);
   if (!answer.is_object()) {
     child_.reset();
     return failed(Answer::Kind::broken, "received no JSON object: " + shown(line));
@@ -102,7 +102,7 @@ Answer Subprocess::start(milliseconds timeout) {
   } catch (const std::invalid_argument& error) {
     child_.reset();
     return failed(Answer::Kind::broken, std::string("bad answer to start: ") + error.what() +
-                                           "; received " + shown(received.message));
+                                            "; received " + shown(received.message));
   }
   has_started_ = true;
   return {Answer::Kind::outputs, {}, ""};

@@ -1,16 +1,15 @@
 #include "conformance/waivers.hpp"
 
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
+
+#include "fixtures/core/files.hpp"
+#include "fixtures/core/tensor_json.hpp"
 
 namespace posproof {
 
 std::vector<Waiver> read_waivers(const std::filesystem::path& file) {
   using nlohmann::json;
-  std::ifstream stream(file);
-  if (!stream) throw std::invalid_argument(file.string() + ": cannot be read");
-  const json list = json::parse(stream, nullptr, false);
+  const json list = parse_json(read_file(file));
   const auto wrong = [&](const std::string& what) {
     return std::invalid_argument(file.string() + ": " + what);
   };

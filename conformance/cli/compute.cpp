@@ -47,7 +47,7 @@ std::vector<json> numbers_of(const std::string& name, const std::string& text) {
   std::vector<json> flat;
   std::stringstream stream(text);
   for (std::string word; std::getline(stream, word, ',');) {
-    const json number = json::parse(word, nullptr, false);
+    const json number = parse_json(word);
     if (number.is_number())
       flat.push_back(number);
     else if (word == "NaN" || word == "Infinity" || word == "-Infinity" || word == "-0")
@@ -103,7 +103,7 @@ Tensors inputs_of(const Operation& operation, const Parameters& parameters,
       if (spec->shape.size() == 1) known[spec->shape[0]] = lists.back().second.size();
       continue;
     }
-    const json parsed = json::parse(value, nullptr, false);
+    const json parsed = parse_json(value);
     if (parsed.is_discarded()) throw CallError("--input " + name + ": is not JSON");
     if (parsed.is_object()) {
       inputs[name] = tensor_from_json(parsed, "--input " + name);
@@ -167,7 +167,7 @@ int print_answer(const Line& line, const Expectation& expectation, const Tensors
 
 int run(const Line& line) {
   const Operation& operation = find_operation(line.operation);
-  const json given = json::parse(line.parameters, nullptr, false);
+  const json given = parse_json(line.parameters);
   if (given.is_discarded()) throw CallError("parameters: '" + line.parameters + "' is not JSON");
   const Parameters parameters = checked_parameters(operation, given);
   const Tensors inputs = inputs_of(operation, parameters, line.inputs);
