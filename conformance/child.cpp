@@ -20,6 +20,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLongestLine = std::size_t{1} << 30;
 
+volatile sig_atomic_t running_group = 0;
+
+void end_group_and_self(int signal_number) {
+  if (running_group > 0) kill(-running_group, SIGKILL);
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
 struct Pipe {
   int read = -1, write = -1;
 };
@@ -32,6 +40,11 @@ Pipe make_pipe() {
 }
 
 }  // namespace
+
+void end_child_on_signals() {
+  for (int signal_number : {SIGINT, SIGTERM, SIGHUP})
+    if (signal(signal_number, end_group_and_self) == SIG_IGN) signal(signal_number, SIG_IGN);
+}
 
 std::vector<std::string> split_words(const std::string& command) {
   std::vector<std::string> words;
@@ -104,6 +117,7 @@ Child::Child(const std::vector<std::string>& words) {
     throw std::runtime_error("cmd: " + words[0] + " cannot be started: " + std::strerror(reason));
   }
   setpgid(pid_, pid_);  // whichever of the two comes first
+  running_group = pid_;
   fcntl(input_, F_SETFL, O_NONBLOCK);
   fcntl(output_, F_SETFL, O_NONBLOCK);
 }
@@ -112,6 +126,7 @@ Child::~Child() {
   close_input();
   if (!reaped_) reap(milliseconds(1000));
   kill(-pid_, SIGKILL);  // what it left behind in its group
+  running_group = 0;
   if (!reaped_) {
     waitpid(pid_, &status_, 0);
     reaped_ = true;

@@ -12,6 +12,10 @@ namespace posproof {
 /// an open quote or no word at all.
 std::vector<std::string> split_words(const std::string& command);
 
+/// From now on an interrupt, a hang-up or a request to terminate ends the group of the running
+/// child too, then this process as usual.
+void end_child_on_signals();
+
 /// A program with pipes to its standard input and output, in a process group of its own that dies
 /// with this object. Standard error is inherited.
 class Child {

@@ -1,12 +1,14 @@
 #include <csignal>
 #include <iostream>
 
+#include "conformance/child.hpp"
 #include "conformance/cli/commands.hpp"
 #include "reference/core/parameters.hpp"
 
 int main(int argc, char** argv) {
   using namespace posproof;
   std::signal(SIGPIPE, SIG_IGN);
+  end_child_on_signals();
   CLI::App app{"Proves positional encodings right.", "posproof"};
   app.set_version_flag("--version", "posproof " POSPROOF_VERSION);
   app.require_subcommand(1);
@@ -35,9 +37,17 @@ int main(int argc, char** argv) {
   }
   try {
     for (const auto& [subcommand, command] : commands)
-      if (subcommand->parsed()) return command();
+      if (subcommand->parsed()) {
+        const int status = command();
+        if (std::cout.flush()) return status;
+        std::cerr << "posproof: standard output cannot be written\n";
+        return 2;
+      }
   } catch (const Refused& refused) {
     std::cerr << "posproof: refused: " << refused.what() << "\n";
+    return 2;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "posproof: not enough memory for what was asked\n";
     return 2;
   } catch (const std::exception& error) {
     std::cerr << "posproof: " << error.what() << "\n";
