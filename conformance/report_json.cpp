@@ -36,7 +36,10 @@ json result_json(const Report& report, const Result& result) {
   return entry;
 }
 
-std::string xml(const std::string& text) {
+std::string xml(std::string text) {
+  // XML 1.0 has no U+FFFE and U+FFFF.
+  for (const char* outside : {"\xef\xbf\xbe", "\xef\xbf\xbf"})
+    for (std::size_t at; (at = text.find(outside)) != std::string::npos;) text.replace(at, 3, "?");
   std::string escaped;
   for (char c : text) switch (c) {
       case '&':
@@ -52,7 +55,7 @@ std::string xml(const std::string& text) {
         escaped += "&quot;";
         break;
       default:
-        // XML 1.0 has no other control characters at all.
+        // Nor other control characters.
         escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? '?' : c;
     }
   return escaped;
@@ -132,6 +135,7 @@ json report_json(const Report& report) {
         {"version", who.version},
         {"language", who.language}}},
       {"start_failure", report.start_failure.empty() ? json(nullptr) : json(report.start_failure)},
+      {"notes", report.notes},
       {"summary", summary},
       {"grade", grade},
       {"grades", grades},
@@ -164,20 +168,22 @@ std::string report_junit(const Report& report) {
 
 void write_report(const Report& report, const std::vector<Case>& cases,
                   const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
   write_aside(folder / "report.json", report_json(report).dump(1) + "\n");
   write_aside(folder / "junit.xml", report_junit(report));
-  std::filesystem::remove_all(folder / "counterexamples");
   for (std::size_t i = 0; i < report.results.size(); ++i) {
+    const std::filesystem::path file = folder / "counterexamples" / (cases[i].id + ".json");
     const Verdict verdict = report.results[i].verdict;
-    if (!is_failure(verdict) && !(is_error(verdict) && report.start_failure.empty())) continue;
+    if (!is_failure(verdict) && !(is_error(verdict) && report.start_failure.empty())) {
+      std::filesystem::remove(file);  // of an earlier run
+      continue;
+    }
     std::filesystem::create_directories(folder / "counterexamples");
     json stored{{"operation", cases[i].operation},
                 {"parameters", cases[i].parameters},
                 {"inputs", to_json(cases[i].inputs)},
                 {"comment", cases[i].comment}};
     if (cases[i].must_be_refused) stored["result"] = "refused";
-    write_aside(folder / "counterexamples" / (cases[i].id + ".json"), stored.dump() + "\n");
+    write_aside(file, stored.dump() + "\n");
   }
 }
 

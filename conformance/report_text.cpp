@@ -68,6 +68,7 @@ std::string report_text(const Report& report) {
                         report.start_failure);
     return text;
   }
+  for (const std::string& note : report.notes) text += "NOTE " + note + "\n";
   std::map<std::string, std::map<Verdict, std::size_t>> counts;
   for (const Result& result : report.results) ++counts[result.operation][result.verdict];
   std::string not_offered;

@@ -63,7 +63,9 @@ int serve(Implementation& implementation, std::istream& in, std::ostream& out,
     const json request = parse_json(line);
     const json command = request.is_object() ? request.value("cmd", json()) : json();
     if (command == "stop") break;
-    if (command == "start") {
+    if (command == "start" && request.value("protocol", json(1)) != 1) {
+      say({{"error", "protocol: found " + request["protocol"].dump() + ", allowed is 1"}});
+    } else if (command == "start") {
       json answer = to_json(implementation.description());
       answer["base64"] = true;
       say(answer);

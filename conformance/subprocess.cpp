@@ -37,7 +37,15 @@ std::string seconds(milliseconds timeout) {
   return (text.back() == '.' ? text.substr(0, text.size() - 1) : text) + " s";
 }
 
-Answer read_answer(const json& answer) {
+Answer read_answer(json answer) {
+  // A field that is null is one that is not there: some languages write them all.
+  std::string present;
+  for (const char* key : {"outputs", "unsupported", "refused", "error"}) {
+    if (answer.contains(key) && answer[key].is_null()) answer.erase(key);
+    if (answer.contains(key)) present += (present.empty() ? "" : " and ") + std::string(key);
+  }
+  if (present.find(" and ") != std::string::npos)
+    return failed(Answer::Kind::broken, "received " + present + " in one answer");
   for (const auto& [key, kind] :
        {std::pair{"unsupported", Answer::Kind::unsupported},
         std::pair{"refused", Answer::Kind::refused}, std::pair{"error", Answer::Kind::error}})

@@ -14,24 +14,6 @@ namespace {
 /// After so many time-outs of one operation in a row its other cases are not sent any more.
 constexpr int kPatience = 3;
 
-Verdict verdict_of(Answer::Kind kind) {
-  switch (kind) {
-    case Answer::Kind::unsupported:
-      return Verdict::unsupported;
-    case Answer::Kind::refused:
-      return Verdict::refused;
-    case Answer::Kind::crash:
-      return Verdict::crash;
-    case Answer::Kind::timeout:
-      return Verdict::timeout;
-    case Answer::Kind::error:
-    case Answer::Kind::broken:
-      return Verdict::error;
-    default:
-      return Verdict::pass;
-  }
-}
-
 void judge_refusal(const Answer& answer, Result& result) {
   switch (answer.kind) {
     case Answer::Kind::outputs:
@@ -128,6 +110,39 @@ void apply_waivers(const std::vector<Waiver>& waivers, Report& report) {
   }
 }
 
+/// What a declaration names that posproof does not have: most likely a slip that excludes cases.
+std::vector<std::string> unknown_names(const Description& description) {
+  std::vector<std::string> notes;
+  for (const auto& [name, declared] : description.operations) {
+    const Operation* operation = nullptr;
+    for (const Scheme* scheme : schemes())
+      for (const Operation& each : scheme->operations)
+        if (each.name == name) operation = &each;
+    if (!operation) {
+      notes.push_back("it declares " + name + ", which is no operation here");
+      continue;
+    }
+    for (const auto& [parameter, values] : declared.parameters) {
+      const auto spec =
+          std::find_if(operation->parameters.begin(), operation->parameters.end(),
+                       [&name = parameter](const ParameterSpec& each) {
+                         return each.name == name ||
+                                (each.kind == ParameterSpec::Kind::object &&
+                                 name.compare(0, each.name.size() + 1, each.name + ".") == 0);
+                       });
+      if (spec == operation->parameters.end())
+        notes.push_back("it declares " + parameter + " for " + name +
+                        ", which has no such parameter");
+      else if (spec->kind == ParameterSpec::Kind::choice)
+        for (const nlohmann::json& value : values)
+          if (std::find(spec->choices.begin(), spec->choices.end(), value) == spec->choices.end())
+            notes.push_back("it declares " + parameter + " = " + value.dump() + " for " + name +
+                            "; allowed is " + spec->allowed());
+    }
+  }
+  return notes;
+}
+
 class Interview {
  public:
   Interview(Implementation& implementation, const VerifyOptions& options)
@@ -167,6 +182,24 @@ class Interview {
 
 }  // namespace
 
+Verdict verdict_of(Answer::Kind kind) {
+  switch (kind) {
+    case Answer::Kind::unsupported:
+      return Verdict::unsupported;
+    case Answer::Kind::refused:
+      return Verdict::refused;
+    case Answer::Kind::crash:
+      return Verdict::crash;
+    case Answer::Kind::timeout:
+      return Verdict::timeout;
+    case Answer::Kind::error:
+    case Answer::Kind::broken:
+      return Verdict::error;
+    default:
+      return Verdict::pass;
+  }
+}
+
 std::string_view name(Verdict verdict) {
   static constexpr std::string_view kNames[kVerdictCount]{"pass",    "convention", "unsupported",
                                                           "refused", "fail",       "error",
@@ -188,13 +221,15 @@ bool Report::good() const {
 }
 
 std::string Report::reproduce(const std::string& case_id) const {
-  std::string quoted = command;
-  if (quoted.find_first_of(" \"'\\$`|&;<>()*?[]#~!") != std::string::npos) {
-    quoted = "'";
-    for (char c : command) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    quoted += "'";
-  }
-  return "posproof verify " + quoted + options + " --case " + case_id;
+  const auto quoted = [](const std::string& word) {
+    if (word.find_first_of(" \"'\\$`|&;<>()*?[]#~!\n\t") == std::string::npos) return word;
+    std::string text = "'";
+    for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return text + "'";
+  };
+  const auto origin = origins.find(case_id);
+  return "posproof verify " + quoted(command) + options + " --case " +
+         (origin == origins.end() ? case_id : quoted(origin->second));
 }
 
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& one) {
@@ -221,6 +256,8 @@ Report verify(Implementation& implementation, const std::vector<Case>& cases,
   const auto started = std::chrono::steady_clock::now();
   Report report;
   report.command = options.command;
+  for (const Case& asked : cases)
+    if (!asked.origin.empty()) report.origins[asked.id] = asked.origin;
   if (options.demanded_grade) report.options += " --grade " + name(*options.demanded_grade, true);
   if (options.recipe != Recipe::exact)
     report.options += " --recipe " + std::string(name(options.recipe));
@@ -246,6 +283,7 @@ Report verify(Implementation& implementation, const std::vector<Case>& cases,
   const Answer started_up = implementation.start(options.timeout);
   if (started_up.kind == Answer::Kind::outputs) {
     report.implementation = implementation.description();
+    report.notes = unknown_names(report.implementation);
     Interview interview(implementation, options);
     for (std::size_t i = 0; i < cases.size(); ++i) {
       answers[i] = interview.ask(cases[i]);
@@ -266,7 +304,7 @@ Report verify(Implementation& implementation, const std::vector<Case>& cases,
     recognise_conventions(cases, answers, report);
     if (options.recipe == Recipe::exact) recognise_recipes(cases, answers, expectations, report);
   }
-  apply_waivers(options.waivers, report);
+  if (report.start_failure.empty()) apply_waivers(options.waivers, report);
   collect_grades(report);
   report.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();

@@ -10,6 +10,8 @@ namespace posproof {
 enum class Verdict { pass, convention, unsupported, refused, fail, error, crash, timeout, waived };
 inline constexpr int kVerdictCount = 9;
 std::string_view name(Verdict verdict);
+/// Where nothing was expected of the answer.
+Verdict verdict_of(Answer::Kind kind);
 
 struct Result {
   std::string case_id;
@@ -47,7 +49,9 @@ struct Report {
   std::map<std::string, Followed> recipes;
   std::vector<Diagnosis> diagnosis;
   std::vector<Waiver> unmatched_waivers;
-  std::string start_failure;  ///< why nothing was asked, or empty
+  std::string start_failure;       ///< why nothing was asked, or empty
+  std::vector<std::string> notes;  ///< what is odd about the declaration, without being wrong
+  std::map<std::string, std::string> origins;  ///< case to the file it came from
   double seconds = 0;
 
   std::size_t count(Verdict verdict) const;
@@ -72,8 +76,9 @@ Report verify(Implementation& implementation, const std::vector<Case>& cases,
               const VerifyOptions& options);
 
 /// Turns failures that one other value of a convention parameter explains into `convention`: every
-/// failing case of the operation that declared one value is right under one other value. What had to
-/// be refused has no value: such a failure stays one, and does not stand in the way of the others.
+/// failing case of the operation that declared one value is right under one other value. What had
+/// to be refused has no value: such a failure stays one, and does not stand in the way of the
+/// others.
 void recognise_conventions(const std::vector<Case>& cases, const std::vector<Answer>& answers,
                            Report& report);
 

@@ -24,8 +24,12 @@ inline const Scheme& scheme_in(const Parameters& p) {
   return find_scheme(p.object("scheme").value("name", "nope"));
 }
 inline Parameters parameters_of(const Parameters& p, const Operation& operation) {
-  return checked_parameters(operation,
-                            p.object("scheme").value("parameters", nlohmann::json::object()));
+  try {
+    return checked_parameters(operation,
+                              p.object("scheme").value("parameters", nlohmann::json::object()));
+  } catch (const Refused& refused) {
+    throw Refused(std::string("scheme.parameters.") + refused.what());
+  }
 }
 
 /// Positions given, or 0, 1, ….

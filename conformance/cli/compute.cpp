@@ -136,33 +136,26 @@ std::string shown(const std::string& name, const Tensor& tensor) {
   return text;
 }
 
-int print_answer(const Line& line, const Expectation& expectation, const Tensors& inputs) {
-  const auto implementation = open_implementation(line.with);
+/// What another implementation answered, and how that is judged.
+struct Other {
+  std::string verdict, message;
+  Tensors outputs;
+};
+
+Other ask_other(const std::string& name, const Request& request, const Expectation& expectation) {
+  const auto implementation = open_implementation(name);
   const std::chrono::seconds timeout(60);
   Answer answer = implementation->start(timeout);
-  if (answer.kind == Answer::Kind::outputs)
-    answer = implementation->run({line.operation, expectation.parameters.given(), inputs}, timeout);
-  std::cout << "with " << line.with << "\n";
-  if (answer.kind != Answer::Kind::outputs) {
-    static constexpr const char* kKinds[]{"outputs", "unsupported", "refused",
-                                          "error",   "crash",       "timeout"};
-    std::cout << kKinds[static_cast<int>(answer.kind)] << ": " << answer.message << "\n";
-    return 1;
-  }
-  for (const auto& [name, tensor] : answer.outputs) std::cout << shown(name, tensor);
+  if (answer.kind == Answer::Kind::outputs) answer = implementation->run(request, timeout);
+  if (answer.kind != Answer::Kind::outputs)
+    return {std::string(posproof::name(verdict_of(answer.kind))), answer.message, {}};
   const std::string wrong = malformed(expectation, answer.outputs);
-  if (!wrong.empty()) {
-    std::cout << "error: " << wrong << "\n";
-    return 1;
-  }
-  const Judgement judgement = judge(expectation, inputs, answer.outputs);
-  if (!judgement.pass) {
-    std::cout << "fail: " << to_string(judgement.worst) << "\n";
-    return 1;
-  }
-  std::cout << "pass"
-            << (judgement.grade ? " " + name(*judgement.grade, expectation.has_phase) : "") << "\n";
-  return 0;
+  if (!wrong.empty()) return {"error", wrong, answer.outputs};
+  const Judgement judgement = judge(expectation, request.inputs, answer.outputs);
+  if (!judgement.pass) return {"fail", to_string(judgement.worst), answer.outputs};
+  return {"pass",
+          judgement.grade ? posproof::name(*judgement.grade, expectation.has_phase) : "no grade",
+          answer.outputs};
 }
 
 int run(const Line& line) {
@@ -174,11 +167,26 @@ int run(const Line& line) {
   const Expectation expectation = expectation_of(line.operation, given, inputs);
   Tensors outputs;
   for (const auto& [name, truth] : expectation.truth) outputs.emplace(name, truth.rounded);
-  if (line.format == "json")
-    std::cout << json{{"outputs", to_json(outputs)}}.dump() << "\n";
-  else
+  std::optional<Other> other;
+  if (!line.with.empty())
+    other = ask_other(line.with, {line.operation, given, inputs}, expectation);
+  if (line.format == "json") {
+    json printed{{"outputs", to_json(outputs)}};
+    if (other)
+      printed["with"] = {{"implementation", line.with},
+                         {"verdict", other->verdict},
+                         {"message", other->message},
+                         {"outputs", to_json(other->outputs)}};
+    std::cout << printed.dump() << "\n";
+  } else {
     for (const auto& [name, tensor] : outputs) std::cout << shown(name, tensor);
-  return line.with.empty() ? 0 : print_answer(line, expectation, inputs);
+    if (other) {
+      std::cout << "with " << line.with << "\n";
+      for (const auto& [name, tensor] : other->outputs) std::cout << shown(name, tensor);
+      std::cout << other->verdict << ": " << other->message << "\n";
+    }
+  }
+  return !other || other->verdict == "pass" ? 0 : 1;
 }
 
 }  // namespace
@@ -204,8 +212,10 @@ Command add_serve(CLI::App& app) {
   return [implementation] {
     const auto opened = open_implementation(*implementation);
     const Answer started = opened->start(std::chrono::seconds(60));
-    if (started.kind != Answer::Kind::outputs)
-      throw CallError(*implementation + ": " + started.message);
+    if (started.kind != Answer::Kind::outputs) {
+      std::cerr << "posproof: " << *implementation << ": " << started.message << "\n";
+      return 1;
+    }
     return serve(*opened, std::cin, std::cout);
   };
 }

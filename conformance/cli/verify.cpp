@@ -49,6 +49,17 @@ std::vector<Case> wanted_cases(const Line& line) {
 int run(const Line& line) {
   VerifyOptions options;
   options.command = line.implementation;
+  if (!(line.timeout >= 0.001))
+    throw CallError("--timeout: found " + std::to_string(line.timeout) + ", allowed is >= 0.001");
+  if (!line.grade.empty() && line.recipe != "exact")
+    throw CallError("--grade and --recipe exclude each other: a grade is distance from the truth");
+  if (!line.report.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(line.report, error);
+    if (error || !std::filesystem::is_directory(line.report))
+      throw CallError("--report: " + line.report +
+                      " cannot be made a folder: " + (error ? error.message() : "it is a file"));
+  }
   if (!line.grade.empty()) options.demanded_grade = grade_from(line.grade);
   options.recipe = recipe_from(line.recipe);
   options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(line.timeout * 1000));

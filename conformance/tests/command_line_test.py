@@ -5,6 +5,8 @@ usage: command_line_test.py PATH_TO_POSPROOF
 
 import json
 import pathlib
+import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -50,7 +52,11 @@ class Compute(unittest.TestCase):
     def test_shows_another_answer_beside_the_truth(self):
         done = posproof("compute", "alibi.slopes", '{"num_heads":8}', "--with", "builtin:plain")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("pass exact", done.stdout)
+        self.assertIn("with builtin:plain\nslopes f64 [8]\n0.5 0.25", done.stdout)
+        self.assertIn("pass: exact", done.stdout)
+        done = posproof("compute", "alibi.slopes", '{"num_heads":8}', "--with", "cmd:cat", "--format", "json")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(json.loads(done.stdout)["with"]["verdict"], "error")
 
     def test_bad_calls_say_what_is_wrong_and_exit_with_2(self):
         for words, message in [
@@ -176,6 +182,9 @@ class Verify(unittest.TestCase):
             (["builtin:plain", "--recipe", "hf"], "'hf' is not one of"),
             (["builtin:plain", "--waivers", "/nonexistent"], "/nonexistent"),
             (["builtin:plain", "--timeout", "0"], "--timeout"),
+            (["builtin:plain", "--timeout", "nan"], "--timeout"),
+            (["builtin:plain", "--grade", "P1", "--recipe", "hf_f32"], "--grade and --recipe"),
+            (["builtin:plain", "--report", "README.md"], "--report: README.md"),
             (["builtin:plain", "--format", "xml"], "--format"),
             (["builtin:plain", "--frobnicate"], "--frobnicate"),
             ([], "IMPLEMENTATION"),
@@ -200,7 +209,116 @@ class Verify(unittest.TestCase):
             self.assertIn("waiver 0", done.stderr)
 
 
+ANSWERING = """
+import json, os, subprocess, sys
+for line in sys.stdin:
+    r = json.loads(line)
+    if r["cmd"] == "stop": break
+    if r["cmd"] == "start":
+        answer = {"protocol": 1, "implementation": {"name": "mini", "version": "1", "language": "python"},
+                  "operations": %s}
+    else:
+        answer = {"id": r["id"], %s}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+class Mini(unittest.TestCase):
+    """Small programs that declare `operations` and answer every case with `answer`."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def mini(self, answer, operations="{'alibi.slopes': {}}"):
+        path = self.folder / "mini.py"
+        path.write_text(ANSWERING % (operations, answer))
+        return f"cmd:{sys.executable} {path}"
+
+    def test_a_waiver_does_not_make_good_what_never_started(self):
+        waivers = self.folder / "waivers.json"
+        case = as_json("verify", "builtin:plain", "--operation", "alibi.slopes")[1]["results"][0]["case"]
+        waivers.write_text(json.dumps([{"case": case, "reason": "known"}]))
+        done = posproof("verify", "cmd:false", "--case", case, "--waivers", str(waivers))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("CRASH at start", done.stdout)
+
+    def test_names_that_do_not_exist_are_noted(self):
+        done = posproof("verify", self.mini("'unsupported': 'no'", "{'alibi.slope': {}, 'alibi.slopes': "
+                        "{'parameters': {'num_head': [8], 'rule': ['pres']}}}"), "--scheme", "alibi")
+        for text in ("NOTE it declares alibi.slope,", "num_head for alibi.slopes", 'rule = "pres"'):
+            self.assertIn(text, done.stdout)
+        self.assertNotIn("NOTE", posproof("verify", "builtin:plain", "--scheme", "alibi").stdout)
+
+    def test_two_answers_in_one_are_an_error_and_null_is_no_answer(self):
+        for answer, verdict in [("'refused': 'a', 'unsupported': 'b'", "error"),
+                                ("'refused': None, 'unsupported': 'b'", "unsupported")]:
+            _, report = as_json("verify", self.mini(answer), "--operation", "alibi.slopes")
+            self.assertEqual(report["summary"][verdict], len(report["results"]), answer)
+
+    def test_reports_are_well_formed_whatever_a_message_holds(self):
+        out = self.folder / "out"
+        posproof("verify", self.mini(r"'error': '\uffff\ufffe\u0001<&'"), "--operation", "alibi.slopes",
+                 "--report", str(out))
+        xml.etree.ElementTree.parse(out / "junit.xml")
+
+    def test_deep_nesting_is_no_end_of_the_program(self):
+        deep = self.folder / "deep.json"
+        deep.write_text("[" * 200000 + "]" * 200000)
+        self.assertEqual(posproof("compute", "t5.bucket", "--input", f"relative_positions=@{deep}").returncode, 2)
+        self.assertEqual(posproof("verify", "builtin:plain", "--case", str(deep)).returncode, 2)
+        self.assertEqual(posproof("verify", "builtin:plain", "--waivers", str(deep)).returncode, 2)
+        self.assertEqual(posproof("serve", "builtin:reference", stdin=deep.read_text() + "\n").returncode, 0)
+        program = self.mini("'error': 0}; print('[' * 200000 + ']' * 200000, flush=True); _ = {")
+        _, report = as_json("verify", program, "--operation", "alibi.slopes")
+        self.assertEqual(report["summary"]["error"], len(report["results"]))
+
+    def test_a_report_keeps_what_it_did_not_judge(self):
+        out = self.folder / "out"
+        wrong = self.mini("'outputs': {}")
+        posproof("verify", wrong, "--operation", "alibi.slopes", "--report", str(out))
+        found = sorted((out / "counterexamples").iterdir())
+        (out / "counterexamples" / "mine.json").write_text("{}")
+        posproof("verify", wrong, "--case", str(found[0]), "--report", str(out))
+        self.assertEqual(len(list((out / "counterexamples").iterdir())), len(found) + 1)
+        posproof("verify", "builtin:plain", "--operation", "alibi.slopes", "--report", str(out))
+        self.assertEqual([path.name for path in (out / "counterexamples").iterdir()], ["mine.json"])
+
+    def test_the_replay_of_a_file_names_the_file(self):
+        case = self.folder / "it's.json"
+        case.write_text('{"operation": "alibi.slopes", "parameters": {"num_heads": 5}, "inputs": {}}')
+        _, report = as_json("verify", self.mini("'outputs': {}"), "--case", str(case))
+        self.assertIn(str(case), shlex.split(report["results"][0]["reproduce"]))
+
+    def test_an_interrupted_run_leaves_no_grandchild(self):
+        mark = self.folder / "pid"
+        command = f"cmd:sh -c 'sleep 300 & echo $! > {mark}; wait'"
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            run = subprocess.Popen([POSPROOF, "verify", command], stdout=subprocess.DEVNULL)
+            while not (mark.exists() and mark.read_text().strip()):
+                time.sleep(0.02)
+            run.send_signal(number)
+            self.assertEqual(run.wait(timeout=20), -number)
+            deadline = time.monotonic() + 20
+            stat = pathlib.Path(f"/proc/{mark.read_text().strip()}/stat")
+            while stat.exists() and stat.read_text().split()[2] != "Z" and time.monotonic() < deadline:
+                time.sleep(0.02)
+            self.assertFalse(stat.exists() and stat.read_text().split()[2] != "Z")
+            mark.unlink()
+
+
 class Everything(unittest.TestCase):
+    def test_output_that_cannot_be_written_is_said(self):
+        with open("/dev/full", "w") as full:
+            for words in (["list"], ["compute", "alibi.slopes", '{"num_heads":3}']):
+                done = subprocess.run([POSPROOF, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("cannot be written", done.stderr)
+
+    def test_serving_what_never_starts_is_a_failure(self):
+        self.assertEqual(posproof("serve", "cmd:false").returncode, 1)
+
     def test_version_and_list(self):
         self.assertRegex(posproof("--version").stdout, r"^posproof \d+\.\d+\.\d+$")
         listed = posproof("list")

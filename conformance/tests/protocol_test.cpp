@@ -159,6 +159,7 @@ TEST(Protocol, a_bad_start_gets_the_verdict_for_it) {
        Texts{{"protocol=2", "protocol: found 2, allowed is 1"},
              {"implementation='mini'", "implementation: found \"mini\""},
              {"implementation={}", "implementation.name: found nothing, allowed is a string"},
+             {"implementation={'name': 'a\\x1b[2J'}", "allowed is a string without control"},
              {"base64='yes'", "base64: found \"yes\", allowed is true or false"},
              {"operations=['a']", "operations: found [\"a\"]"},
              {"operations={'a': 3}", "operations.a: found 3"},

@@ -19,7 +19,11 @@ using nlohmann::json;
 std::string read_text(const json& object, const char* key, const std::string& where) {
   const json value = object.value(key, json());
   if (!value.is_string()) wrong(where + "." + key, value, "a string");
-  return value.get<std::string>();
+  std::string text = value.get<std::string>();
+  for (char c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      wrong(where + "." + key, value, "a string without control characters");
+  return text;
 }
 
 /// A misspelt type would exclude every case without a word.
