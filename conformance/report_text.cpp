@@ -99,7 +99,7 @@ std::string report_text(const Report& report) {
   for (const Waiver& waiver : report.unmatched_waivers)
     text += fmt::format("WAIVER {} matches no failure: {}\n",
                         waiver.case_id.empty() ? waiver.kind : waiver.case_id, waiver.reason);
-  text += fmt::format("{} cases:", report.results.size());
+  text += fmt::format("{} cases{}", report.results.size(), report.results.empty() ? "" : ":");
   for (int verdict = 0; verdict < kVerdictCount; ++verdict)
     if (const std::size_t count = report.count(static_cast<Verdict>(verdict)))
       text += fmt::format(" {} {}", count, name(static_cast<Verdict>(verdict)));

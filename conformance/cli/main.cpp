@@ -1,4 +1,3 @@
-#include <csignal>
 #include <iostream>
 
 #include "conformance/child.hpp"
@@ -7,7 +6,6 @@
 
 int main(int argc, char** argv) {
   using namespace posproof;
-  std::signal(SIGPIPE, SIG_IGN);
   end_child_on_signals();
   CLI::App app{"Proves positional encodings right.", "posproof"};
   app.set_version_flag("--version", "posproof " POSPROOF_VERSION);
