@@ -110,39 +110,6 @@ void apply_waivers(const std::vector<Waiver>& waivers, Report& report) {
   }
 }
 
-/// What a declaration names that posproof does not have: most likely a slip that excludes cases.
-std::vector<std::string> unknown_names(const Description& description) {
-  std::vector<std::string> notes;
-  for (const auto& [name, declared] : description.operations) {
-    const Operation* operation = nullptr;
-    for (const Scheme* scheme : schemes())
-      for (const Operation& each : scheme->operations)
-        if (each.name == name) operation = &each;
-    if (!operation) {
-      notes.push_back("it declares " + name + ", which is no operation here");
-      continue;
-    }
-    for (const auto& [parameter, values] : declared.parameters) {
-      const auto spec =
-          std::find_if(operation->parameters.begin(), operation->parameters.end(),
-                       [&name = parameter](const ParameterSpec& each) {
-                         return each.name == name ||
-                                (each.kind == ParameterSpec::Kind::object &&
-                                 name.compare(0, each.name.size() + 1, each.name + ".") == 0);
-                       });
-      if (spec == operation->parameters.end())
-        notes.push_back("it declares " + parameter + " for " + name +
-                        ", which has no such parameter");
-      else if (spec->kind == ParameterSpec::Kind::choice)
-        for (const nlohmann::json& value : values)
-          if (std::find(spec->choices.begin(), spec->choices.end(), value) == spec->choices.end())
-            notes.push_back("it declares " + parameter + " = " + value.dump() + " for " + name +
-                            "; allowed is " + spec->allowed());
-    }
-  }
-  return notes;
-}
-
 class Interview {
  public:
   Interview(Implementation& implementation, const VerifyOptions& options)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "reference/core/parameters.hpp"
+#include "reference/core/registry.hpp"
 
 namespace posproof {
 namespace {
@@ -109,6 +109,38 @@ std::string declared_unsupported(const Description& description, const std::stri
       return "does not declare " + name + " = " + value.dump() + " for " + operation;
   }
   return "";
+}
+
+std::vector<std::string> unknown_names(const Description& description) {
+  std::vector<std::string> notes;
+  for (const auto& [name, declared] : description.operations) {
+    const Operation* operation = nullptr;
+    for (const Scheme* scheme : schemes())
+      for (const Operation& each : scheme->operations)
+        if (each.name == name) operation = &each;
+    if (!operation) {
+      notes.push_back("it declares " + name + ", which is no operation here");
+      continue;
+    }
+    for (const auto& [parameter, values] : declared.parameters) {
+      const auto spec =
+          std::find_if(operation->parameters.begin(), operation->parameters.end(),
+                       [&name = parameter](const ParameterSpec& each) {
+                         return each.name == name ||
+                                (each.kind == ParameterSpec::Kind::object &&
+                                 name.compare(0, each.name.size() + 1, each.name + ".") == 0);
+                       });
+      if (spec == operation->parameters.end())
+        notes.push_back("it declares " + parameter + " for " + name +
+                        ", which has no such parameter");
+      else if (spec->kind == ParameterSpec::Kind::choice)
+        for (const nlohmann::json& value : values)
+          if (std::find(spec->choices.begin(), spec->choices.end(), value) == spec->choices.end())
+            notes.push_back("it declares " + parameter + " = " + value.dump() + " for " + name +
+                            "; allowed is " + spec->allowed());
+    }
+  }
+  return notes;
 }
 
 }  // namespace posproof

@@ -59,6 +59,10 @@ class Implementation {
 std::string declared_unsupported(const Description& description, const std::string& operation,
                                  const nlohmann::json& parameters, const std::string& dtype);
 
+/// What a declaration names that posproof does not have, a sentence each: most likely a slip that
+/// excludes cases.
+std::vector<std::string> unknown_names(const Description& description);
+
 /// The JSON object that answers `start`, and back. from_json throws std::invalid_argument with what
 /// is wrong.
 nlohmann::json to_json(const Description& description);
