@@ -14,11 +14,11 @@ std::int64_t reach(const json& parameters) {
   return parameters["dtype"] == "f16" ? 16384 : std::int64_t{1} << 29;
 }
 
-json drawn_slopes() {
+json drawn_slopes(Subject& subject) {
   return {{"num_heads", *head_counts()},
           {"rule", *one_of(std::vector<std::string>{"press", "geometric"})},
           {"bias_max", *one_of(std::vector<double>{8, 16, 1, 5.5})},
-          {"dtype", name(*float_dtypes())}};
+          {"dtype", name(subject.drawn_dtype())}};
 }
 
 json with(json parameters, const std::string& key, const json& value) {
@@ -40,7 +40,7 @@ bool is_power_of_two(std::int64_t n) { return (n & (n - 1)) == 0; }
 /// both.
 void bias_falls_with_distance(Subject& subject) {
   const bool causal = *rc::gen::arbitrary<bool>();
-  const json parameters = with(drawn_slopes(), "causal", causal);
+  const json parameters = with(drawn_slopes(subject), "causal", causal);
   const std::int64_t query = *positions(reach(parameters));
   const std::int64_t near = *between(0, 200),
                      far = near + std::abs(*positions(reach(parameters))) + 1;
@@ -63,7 +63,7 @@ void bias_falls_with_distance(Subject& subject) {
 }
 
 void diagonal_is_zero(Subject& subject) {
-  const json parameters = with(drawn_slopes(), "causal", *rc::gen::arbitrary<bool>());
+  const json parameters = with(drawn_slopes(subject), "causal", *rc::gen::arbitrary<bool>());
   const std::int64_t at = *positions(reach(parameters));
   const Measured b = bias(subject, parameters, {at, at + 1}, {at, at + 1});
   for (std::size_t h = 0; h < b.got.shape()[0]; ++h)
@@ -72,7 +72,7 @@ void diagonal_is_zero(Subject& subject) {
 
 /// bias(d)·e = bias(e)·d, from any query: a line without an end, the same everywhere.
 void bias_is_linear_in_the_offset(Subject& subject) {
-  const json parameters = drawn_slopes();
+  const json parameters = drawn_slopes(subject);
   const std::int64_t query = *positions(reach(parameters)), d = *positions(reach(parameters)),
                      e = *positions(reach(parameters));
   const Measured b = bias(subject, parameters, {query, 0}, {query + d, e});
@@ -83,7 +83,7 @@ void bias_is_linear_in_the_offset(Subject& subject) {
 }
 
 void bias_is_slope_times_distance(Subject& subject) {
-  const json parameters = drawn_slopes();
+  const json parameters = drawn_slopes(subject);
   const bool causal = *rc::gen::arbitrary<bool>();
   const std::int64_t query = *positions(reach(parameters)), key = *positions(reach(parameters));
   const Measured slopes = subject.measure("alibi.slopes", parameters, {}).at("slopes");
@@ -96,7 +96,7 @@ void bias_is_slope_times_distance(Subject& subject) {
 }
 
 void a_shard_is_a_slice_of_the_whole(Subject& subject) {
-  const json parameters = drawn_slopes();
+  const json parameters = drawn_slopes(subject);
   const std::int64_t heads = parameters["num_heads"];
   const std::int64_t first = *between(0, heads - 1), count = *between(1, heads - first);
   const std::vector<std::int64_t> queries = *position_lists(2, reach(parameters)),
@@ -115,7 +115,7 @@ void a_shard_is_a_slice_of_the_whole(Subject& subject) {
 /// slope_h² = slope_{h−1}·slope_{h+1}, and the last is 2^−bias_max: for the geometric rule, and for
 /// counts that are powers of two.
 void slopes_are_geometric(Subject& subject) {
-  const json parameters = drawn_slopes();
+  const json parameters = drawn_slopes(subject);
   const std::int64_t heads = parameters["num_heads"];
   RC_PRE(parameters["rule"] == "geometric" || is_power_of_two(heads));
   const Measured slopes = subject.measure("alibi.slopes", parameters, {}).at("slopes");
@@ -131,7 +131,7 @@ void slopes_are_geometric(Subject& subject) {
 
 /// Softmax cannot tell the forms apart: their difference is one number per row.
 void forms_differ_by_a_constant_per_row(Subject& subject) {
-  const json parameters = drawn_slopes();
+  const json parameters = drawn_slopes(subject);
   const std::int64_t query = *positions(reach(parameters));
   const std::vector<std::int64_t> keys = *position_lists(2, reach(parameters));
   const Measured distance = bias(subject, with(parameters, "form", "distance"), {query}, keys);

@@ -33,7 +33,7 @@ Order unmoved(std::size_t count) {
 }
 
 void permuting_keys_and_values_together_changes_nothing(Subject& subject) {
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::size_t queries = *count_between(1, 3), keys = *count_between(2, 5);
   const Tensors inputs = drawn_inputs(dtype, queries, keys);
   const Order order = *permutations(keys);
@@ -45,7 +45,7 @@ void permuting_keys_and_values_together_changes_nothing(Subject& subject) {
 }
 
 void permuting_queries_permutes_the_output(Subject& subject) {
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::size_t queries = *count_between(2, 4);
   const Tensors inputs = drawn_inputs(dtype, queries, *count_between(1, 4));
   const Order order = *permutations(queries);
@@ -62,7 +62,7 @@ Tensors self_attention(const Tensor& tokens) {
 
 /// "the dog bit the man" is "the man bit the dog".
 void without_positions_a_sentence_is_a_set(Subject& subject) {
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::size_t words = *count_between(2, 5);
   const Tensor sentence = *tensors(dtype, {kHeads, words, kWidth}, 1);
   const Order order = *permutations(words);
@@ -130,12 +130,12 @@ void require_broken(Subject& subject, const Encoding& encoding, bool causal, con
 
 template <Encoding (*encoding)(Dtype)>
 void breaks_the_symmetry(Subject& subject) {
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   require_broken(subject, encoding(dtype), false, drawn_tokens(dtype), as_they_are, as_they_are);
 }
 
 void a_causal_mask_breaks_the_symmetry(Subject& subject) {
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   require_broken(subject, nope(dtype), true, drawn_tokens(dtype), as_they_are, as_they_are);
 }
 
@@ -163,14 +163,14 @@ void require_rows_break(Subject& subject, Dtype dtype, const std::string& operat
 }
 
 void sinusoidal_breaks_the_symmetry(Subject& subject) {
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   require_rows_break(subject, dtype, "sinusoidal.table",
                      {{"d_model", kWidth}, {"dtype", name(dtype)}},
                      {{"positions", integers({0, 1, 2})}});
 }
 
 void learned_breaks_the_symmetry(Subject& subject) {
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   require_rows_break(
       subject, dtype, "learned.embed", json::object(),
       {{"table", separated_rows(dtype, 4, kWidth)}, {"positions", integers({0, 1, 2})}});
@@ -178,7 +178,7 @@ void learned_breaks_the_symmetry(Subject& subject) {
 
 /// Positions are what counts, not the place in memory: every scheme, with and without a mask.
 void tokens_with_their_positions_may_stand_in_any_order(Subject& subject) {
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::size_t words = *count_between(2, 4);
   const std::size_t which = *count_between(0, 4);
   const Encoding encoding = std::array{nope, rope, alibi, shaw, t5}[which](dtype);
@@ -199,7 +199,7 @@ void tokens_with_their_positions_may_stand_in_any_order(Subject& subject) {
 
 /// What a symmetric bias cannot tell apart.
 void symmetric_alibi_commutes_with_reversal(Subject& subject) {
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::size_t words = *count_between(2, 5);
   const Tensor sentence = *tensors(dtype, {kHeads, words, kWidth}, 1);
   Order reversal = unmoved(words);

@@ -31,7 +31,7 @@ void a_position_reads_its_row(Subject& subject) {
   const Reading reading = drawn_reading();
   const std::size_t rows = *count_between(static_cast<std::size_t>(reading.first) + 1, 256),
                     width = *count_between(1, 3);
-  Tensor table(*float_dtypes(), {rows, width});
+  Tensor table(subject.drawn_dtype(), {rows, width});
   for (std::size_t i = 0; i < table.size(); ++i) table.set(i, static_cast<double>(i / width));
   std::vector<std::int64_t> at =
       drawn_positions(4, static_cast<std::int64_t>(rows) - 1 - reading.first);
@@ -47,7 +47,7 @@ void a_position_reads_its_row(Subject& subject) {
 
 void rows_keep_their_bits(Subject& subject) {
   const std::size_t rows = *count_between(1, 6), width = *count_between(1, 4);
-  const Tensor table = *tensors_of_any_bits(*float_dtypes(), {rows, width});
+  const Tensor table = *tensors_of_any_bits(subject.drawn_dtype(), {rows, width});
   const std::vector<std::int64_t> at = drawn_positions(3, static_cast<std::int64_t>(rows) - 1);
   const Measured read =
       subject
@@ -70,7 +70,7 @@ void a_position_outside_the_table_is_refused(Subject& subject) {
   const std::int64_t outside = beyond ? end + by : -1 - by;
   std::vector<std::int64_t> at = drawn_positions(2, end - 1);
   at.insert(at.begin() + *between(0, 2), outside);
-  const Tensor table = *tensors(*float_dtypes(), {rows, 2});
+  const Tensor table = *tensors(subject.drawn_dtype(), {rows, 2});
   const Answer answer = subject.ask("learned.embed", reading.parameters,
                                     {{"table", table}, {"positions", integers(at)}});
   if (answer.kind == Answer::Kind::unsupported) RC_DISCARD(answer.message);

@@ -9,8 +9,8 @@ using nlohmann::json;
 constexpr std::int64_t kFar = (std::int64_t{1} << 31) - 1;
 constexpr std::size_t kTokens = 4;
 
-Tensors drawn_inputs() {
-  const Dtype dtype = *float_dtypes();
+Tensors drawn_inputs(Subject& subject) {
+  const Dtype dtype = subject.drawn_dtype();
   const Shape shape{*count_between(1, 2), kTokens, *count_between(1, 5)};
   Tensors inputs;
   for (const char* name : {"q", "k", "v"}) inputs.emplace(name, *tensors(dtype, shape, 1));
@@ -31,7 +31,7 @@ void require_same(const Measured& a, const Measured& b) {
 }
 
 void positions_are_ignored(Subject& subject) {
-  const Tensors inputs = drawn_inputs();
+  const Tensors inputs = drawn_inputs(subject);
   const auto queries = *position_lists(kTokens, kFar), keys = *position_lists(kTokens, kFar);
   require_same(attended(subject, false, inputs, {0, 1, 2, 3}, {0, 1, 2, 3}),
                attended(subject, false, inputs, queries, keys));
@@ -39,7 +39,7 @@ void positions_are_ignored(Subject& subject) {
 
 /// A causal mask asks which position is greater, never by how much.
 void under_a_causal_mask_only_the_order_of_positions_counts(Subject& subject) {
-  const Tensors inputs = drawn_inputs();
+  const Tensors inputs = drawn_inputs(subject);
   std::vector<std::int64_t> spread{*positions(1 << 20)};
   while (spread.size() < kTokens)
     spread.push_back(spread.back() + 1 + std::abs(*positions(1 << 28)));

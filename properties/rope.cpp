@@ -8,7 +8,7 @@ namespace {
 
 void score_depends_on_the_offset_only(Subject& subject) {
   const Rotation rotation = drawn_rotation();
-  const Tensor qk = *tensors(*float_dtypes(), {2, 1, rotation.head_dim});
+  const Tensor qk = *tensors(subject.drawn_dtype(), {2, 1, rotation.head_dim});
   const std::int64_t m = *positions(kFar), n = *positions(kFar), shift = *positions(kFar);
   const Measured y =
       applied(subject, rotation, reordered(qk, {0, 1, 0, 1}, 0), {m, n, m + shift, n + shift});
@@ -22,7 +22,7 @@ void score_depends_on_the_offset_only(Subject& subject) {
 
 void rotation_preserves_the_norm_of_every_pair(Subject& subject) {
   const Rotation rotation = drawn_rotation();
-  const Tensor x = *tensors(*float_dtypes(), {3, 1, rotation.head_dim});
+  const Tensor x = *tensors(subject.drawn_dtype(), {3, 1, rotation.head_dim});
   const Measured y = applied(subject, rotation, x, *position_lists(3, kFar));
   bool tells = false;
   for (std::size_t t = 0; t < 3; ++t)
@@ -39,7 +39,7 @@ void rotation_preserves_the_norm_of_every_pair(Subject& subject) {
 
 void rotation_is_orthogonal(Subject& subject) {
   const Rotation rotation = drawn_rotation();
-  const Matrix turn = matrix_of(subject, rotation, *float_dtypes(), *positions(kFar));
+  const Matrix turn = matrix_of(subject, rotation, subject.drawn_dtype(), *positions(kFar));
   const Matrix identity = Matrix::Identity(turn.rows(), turn.cols());
   require_same(turn.transpose().lazyProduct(turn), identity, "RᵀR");
   RC_CLASSIFY(radius_of_block(turn, rotation) < 1. / 64, "tells");
@@ -47,7 +47,7 @@ void rotation_is_orthogonal(Subject& subject) {
 
 void rotations_compose(Subject& subject) {
   const Rotation rotation = drawn_rotation();
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::int64_t a = *positions(kFar), b = *positions(kFar);
   const Matrix first = matrix_of(subject, rotation, dtype, a),
                second = matrix_of(subject, rotation, dtype, b),
@@ -58,7 +58,7 @@ void rotations_compose(Subject& subject) {
 
 void inverse_undoes_the_rotation(Subject& subject) {
   const Rotation rotation = drawn_rotation();
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::int64_t p = *positions(kFar);
   const Matrix turn = matrix_of(subject, rotation, dtype, p),
                back = matrix_of(subject, rotation.with("inverse", true), dtype, p);
@@ -69,7 +69,7 @@ void inverse_undoes_the_rotation(Subject& subject) {
 
 void position_0_changes_nothing(Subject& subject) {
   const Rotation rotation = drawn_rotation();
-  const Tensor x = *tensors(*float_dtypes(), {2, 1, rotation.head_dim});
+  const Tensor x = *tensors(subject.drawn_dtype(), {2, 1, rotation.head_dim});
   const Measured y = applied(subject, rotation, x, {0, 0});
   for (std::size_t i = 0; i < x.size(); ++i) RC_ASSERT(y.got.value(i) == x.value(i));
 }
@@ -77,7 +77,7 @@ void position_0_changes_nothing(Subject& subject) {
 void the_tail_keeps_its_bits(Subject& subject) {
   const Rotation rotation = drawn_rotation();
   const std::size_t d = rotation.head_dim, r = 2 * rotation.pairs;
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const Tensor x = *tensors(dtype, {2, 1, d}), tail = *tensors_of_any_bits(dtype, {2, 1, d});
   Tensor whole = tail;
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -93,7 +93,7 @@ void the_tail_keeps_its_bits(Subject& subject) {
 void layouts_are_equal_up_to_the_lane_permutation(Subject& subject) {
   const Rotation half = drawn_rotation().with("layout", "half"),
                  interleaved = half.with("layout", "interleaved");
-  const Tensor x = *tensors(*float_dtypes(), {2, 1, half.head_dim});
+  const Tensor x = *tensors(subject.drawn_dtype(), {2, 1, half.head_dim});
   std::vector<std::size_t> order(half.head_dim);
   std::iota(order.begin(), order.end(), std::size_t{0});
   for (std::size_t i = 0; i < half.pairs; ++i) {
@@ -116,7 +116,7 @@ void linear_scaling_is_a_fractional_position(Subject& subject) {
   const std::int64_t quarters = *between(1, 64);
   const double factor = static_cast<double>(quarters) / 4;
   const Rotation scaled = plain.with("rope_scaling", {{"rope_type", "linear"}, {"factor", factor}});
-  const Tensor x = *tensors(*float_dtypes(), {1, 1, plain.head_dim});
+  const Tensor x = *tensors(subject.drawn_dtype(), {1, 1, plain.head_dim});
   const std::int64_t p = *positions(1 << 20);
   const Measured y = applied(subject, plain, x, {4 * p}),
                  z = applied(subject, scaled, x, {quarters * p});
@@ -131,7 +131,7 @@ void linear_scaling_is_a_fractional_position(Subject& subject) {
 void the_first_pair_turns_by_one_radian_per_position(Subject& subject) {
   const Rotation rotation = drawn_rotation();
   const std::int64_t p = *positions(kFar);
-  const Matrix turn = matrix_of(subject, rotation, *float_dtypes(), p);
+  const Matrix turn = matrix_of(subject, rotation, subject.drawn_dtype(), p);
   const auto [first, second] = rotation.lanes(0);
   const SinCos<Range> wave =
       sin_cos(Range(Range(static_cast<double>(p)) / Range(rotation.factor())));
@@ -144,7 +144,8 @@ void the_first_pair_turns_by_one_radian_per_position(Subject& subject) {
 void frequencies_are_geometric_from_1_to_the_base(Subject& subject) {
   const Rotation rotation = drawn_rotation();
   const Measured omega =
-      subject.measure("rope.inv_freq", rotation.frequencies(*float_dtypes()), {}).at("inv_freq");
+      subject.measure("rope.inv_freq", rotation.frequencies(subject.drawn_dtype()), {})
+          .at("inv_freq");
   for (std::size_t i = 0; i < rotation.pairs; ++i) {
     Range product(1);
     for (std::size_t n = 0; n < rotation.pairs; ++n)
@@ -158,7 +159,7 @@ void frequencies_are_geometric_from_1_to_the_base(Subject& subject) {
 
 void apply_turns_by_the_cos_and_sin_of_the_table(Subject& subject) {
   const Rotation rotation = drawn_rotation();
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::vector<std::int64_t> at = *position_lists(2, kFar);
   const std::size_t heads = *count_between(1, 3);
   const Tensor x = *tensors(dtype, {2, heads, rotation.head_dim});
@@ -182,7 +183,7 @@ void apply_turns_by_the_cos_and_sin_of_the_table(Subject& subject) {
 /// cos and sin of quarter turns make signed copies: exact in any arithmetic.
 void given_quarter_turns_move_lanes_exactly(Subject& subject) {
   const Rotation rotation = drawn_rotation();
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const bool inverse = *rc::gen::arbitrary<bool>();
   const Tensor x = *tensors(dtype, {1, 1, rotation.head_dim});
   const auto quarters =

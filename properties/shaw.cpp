@@ -65,7 +65,7 @@ Tensor offsets_table(const Clipping& clipping, Dtype dtype, std::size_t width) {
 /// The same query vector at every position: equal clipped offsets, equal logits.
 void only_the_clipped_offset_matters(Subject& subject) {
   const Clipping clipping = drawn_clipping();
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::size_t width = *count_between(1, 6);
   const Tensor query = *tensors(dtype, {1, 1, width}),
                table = *tensors(dtype, {clipping.rows(), width});
@@ -94,7 +94,7 @@ void only_the_clipped_offset_matters(Subject& subject) {
 
 void the_row_read_is_that_of_the_clipped_offset(Subject& subject) {
   const Clipping clipping = drawn_clipping();
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::int64_t query = *positions(kFar), k = clipping.max_distance;
   const std::vector<std::int64_t> keys = drawn_around(query, k, 3);
   const Measured logits = key_logits(subject, clipping, Tensor(dtype, {1, 1, 2}, {1, 0}),
@@ -115,7 +115,7 @@ void saturation_ends_are_distinct(Subject& subject) {
   RC_PRE(clipping.max_distance > 0);
   const std::int64_t query = *positions(kFar), k = clipping.max_distance;
   const std::int64_t beyond = k + *between(0, 1000);
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const Measured logits = key_logits(
       subject, clipping, Tensor(dtype, {1, 1, 1}, {1}), offsets_table(clipping, dtype, 1), {query},
       {query - beyond, query - (k - 1), query + (k - 1), query + beyond});
@@ -126,7 +126,7 @@ void saturation_ends_are_distinct(Subject& subject) {
 /// A weight of 1 on one key: its offset's row is the output, to the bit.
 void value_term_of_one_key_is_the_row_of_its_offset(Subject& subject) {
   const Clipping clipping = drawn_clipping();
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::size_t width = *count_between(1, 4), attended = *count_between(0, 2);
   const Tensor table = *tensors(dtype, {clipping.rows(), width});
   const std::int64_t query = *positions(kFar);
@@ -151,7 +151,7 @@ void value_term_of_one_key_is_the_row_of_its_offset(Subject& subject) {
 /// Both terms vanish with their tables, and nothing else does.
 void zero_tables_give_plain_attention(Subject& subject) {
   const Clipping clipping = drawn_clipping();
-  const Dtype dtype = *float_dtypes();
+  const Dtype dtype = subject.drawn_dtype();
   const std::size_t width = *count_between(1, 4);
   Tensors inputs;
   for (const char* name : {"q", "k", "v"}) inputs.emplace(name, *tensors(dtype, {2, 3, width}, 1));

@@ -23,7 +23,7 @@ struct Encoding {
   std::size_t pairs() const { return width / 2; }
 };
 
-Encoding drawn_encoding() {
+Encoding drawn_encoding(Subject& subject) {
   const std::size_t width = *count_between(2, 24);
   const double scale = *one_of(std::vector<double>{1, 1, 0.5, 3});
   json parameters{
@@ -31,7 +31,7 @@ Encoding drawn_encoding() {
       {"base", *one_of(std::vector<double>{10000, 2, 100, 500000})},
       {"scale", scale},
       {"layout", *one_of(std::vector<std::string>{"interleaved", "concat", "concat_cos_first"})},
-      {"dtype", name(*float_dtypes())}};
+      {"dtype", name(subject.drawn_dtype())}};
   if (width >= 4)
     parameters["denominator"] = *one_of(std::vector<std::string>{"half", "half_minus_one"});
   if (width % 2 != 0) parameters["odd"] = "zero_pad";
@@ -76,7 +76,7 @@ std::string of_pair(std::size_t i) { return "pair " + std::to_string(i); }
 
 /// PE(p+k) = [[cos kω, sin kω], [−sin kω, cos kω]]·PE(p) for every pair.
 void a_step_rotates_every_pair(Subject& subject) {
-  const Encoding encoding = drawn_encoding();
+  const Encoding encoding = drawn_encoding(subject);
   const std::int64_t p = *positions(kFar), k = *positions(kFar);
   const Rows rows(subject, encoding, {p, p + k});
   const Parameters parameters =
@@ -96,7 +96,7 @@ void a_step_rotates_every_pair(Subject& subject) {
 }
 
 void every_pair_lies_on_the_unit_circle(Subject& subject) {
-  const Encoding encoding = drawn_encoding();
+  const Encoding encoding = drawn_encoding(subject);
   const Rows rows(subject, encoding, *position_lists(3, kFar));
   bool tells = false;
   for (std::size_t row = 0; row < 3; ++row)
@@ -110,7 +110,7 @@ void every_pair_lies_on_the_unit_circle(Subject& subject) {
 }
 
 void the_dot_product_of_two_rows_depends_on_their_distance_only(Subject& subject) {
-  const Encoding encoding = drawn_encoding();
+  const Encoding encoding = drawn_encoding(subject);
   const std::int64_t m = *positions(kFar), n = *positions(kFar), shift = *positions(kFar);
   const Rows rows(subject, encoding, {m, n, m + shift, n + shift});
   const Range here = rows.dot(0, 1), there = rows.dot(2, 3);
@@ -122,7 +122,7 @@ void the_dot_product_of_two_rows_depends_on_their_distance_only(Subject& subject
 /// Attention tells positions apart by their rows: those of 0, 1, …, 7 differ in the first pair
 /// alone.
 void near_positions_have_rows_of_their_own(Subject& subject) {
-  const Encoding encoding = drawn_encoding();
+  const Encoding encoding = drawn_encoding(subject);
   const std::int64_t first = *positions(1024);
   const Rows rows(subject, encoding, {first, first + *between(1, 7)});
   const Pair a = rows.pair(0, 0), b = rows.pair(1, 0);
@@ -131,7 +131,7 @@ void near_positions_have_rows_of_their_own(Subject& subject) {
 
 /// sin 0 = 0 and cos 0 = 1, and an odd width ends in 0.
 void position_0_and_padding_are_exact(Subject& subject) {
-  const Encoding encoding = drawn_encoding();
+  const Encoding encoding = drawn_encoding(subject);
   const Rows rows(subject, encoding, {0, *positions(kFar)});
   for (std::size_t i = 0; i < encoding.pairs(); ++i) {
     const Pair pair = rows.pair(0, i);

@@ -65,7 +65,7 @@ class LawTest : public testing::Test {
     const auto implementation = open_builtin(candidate_.builtin);
     implementation->start(std::chrono::seconds(10));
     Subject subject(*implementation, candidate_.grade, candidate_.arithmetic);
-    const Finding finding = check(law_, subject, seed(), kExperiments);
+    const Finding finding = check(law_, subject, {seed(), kExperiments});
     if (finding.verdict == Finding::Verdict::pass) return;
     const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
     FAIL() << law_.name << " does not hold for builtin:" << candidate_.builtin << "\n"

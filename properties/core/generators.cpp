@@ -73,10 +73,6 @@ rc::Gen<std::size_t> count_between(std::size_t low, std::size_t high) {
   return gen::resize(rc::kNominalSize, gen::inRange(low, high + 1));
 }
 
-rc::Gen<Dtype> float_dtypes() {
-  return one_of(std::vector<Dtype>{Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16});
-}
-
 rc::Gen<double> floats(Dtype dtype, int exponent) {
   const FloatFormat format = format_of(dtype);
   const auto significands = gen::resize(rc::kNominalSize, gen::arbitrary<std::uint64_t>());

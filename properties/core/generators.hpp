@@ -30,8 +30,6 @@ rc::Gen<T> one_of(std::vector<T> choices) {
                       [choices = std::move(choices)](std::size_t i) { return choices[i]; });
 }
 
-rc::Gen<Dtype> float_dtypes();
-
 /// Numbers of the type below 2^exponent in magnitude: most within a factor of 256 of it, some with
 /// any exponent down to subnormals, all with a uniform sign and significand; 0, −0, ±1, powers of
 /// two and their neighbours more often than chance has them. Shrink towards 0 and 1.

@@ -14,6 +14,9 @@ namespace posproof::properties {
   }
 #include "posproof/schemes.inc"
 #undef POSPROOF_SCHEME
+namespace every_operation {
+std::vector<Law> laws();
+}
 
 std::vector<Law> all_laws() {
   std::vector<Law> all;
@@ -21,15 +24,22 @@ std::vector<Law> all_laws() {
   for (Law & law : stem::laws()) all.push_back(std::move(law));
 #include "posproof/schemes.inc"
 #undef POSPROOF_SCHEME
+  for (Law& law : every_operation::laws()) all.push_back(std::move(law));
   return all;
 }
 
 namespace {
 
-/// The class that was never reached, or empty.
-std::string unreached(const Law& law, const rc::detail::SuccessResult& success) {
+using rc::detail::CaseResult;
+
+std::set<std::string> reached_by(const rc::detail::SuccessResult& success) {
   std::set<std::string> reached;
   for (const auto& [tags, count] : success.distribution) reached.insert(tags.begin(), tags.end());
+  return reached;
+}
+
+/// A class that is not among those reached, or empty.
+std::string unreached(const Law& law, const std::set<std::string>& reached) {
   for (const std::string& wanted : law.must_reach)
     if (!reached.count(rc::toString(wanted))) return wanted;  // shown with its quotes
   return "";
@@ -42,60 +52,115 @@ std::string shown(const rc::detail::FailureResult& failure) {
   return text;
 }
 
-}  // namespace
+Finding::Verdict verdict_of(Answer::Kind kind) {
+  return kind == Answer::Kind::crash     ? Finding::Verdict::crash
+         : kind == Answer::Kind::timeout ? Finding::Verdict::timeout
+                                         : Finding::Verdict::error;
+}
 
-Finding check(const Law& law, Subject& subject, std::uint64_t seed, int experiments) {
-  for (const std::string& operation : law.operations)
-    if (!subject.has(operation))
-      return {Finding::Verdict::unsupported, "it has no " + operation, {}};
+/// One series of experiments.
+class Series {
+ public:
+  Series(const Law& law, Subject& subject) : law_(law), subject_(subject) {}
 
-  Finding finding;
-  const auto experiment = [&] {
-    subject.forget();
+  rc::detail::TestResult run(std::uint64_t seed, const Thoroughness& thoroughness) {
+    rc::detail::TestParams params;
+    params.seed = seed;
+    params.maxSuccess = thoroughness.experiments;
+    params.maxDiscardRatio = 50;
+    params.disableShrinking = !thoroughness.shrink;
+    rc::detail::TestMetadata metadata;
+    metadata.id = metadata.description = law_.name;
+    rc::detail::TestListenerAdapter silent;
+    return rc::detail::checkTestable([this] { experiment(); }, metadata, params, silent,
+                                     std::unordered_map<std::string, rc::detail::Reproduce>());
+  }
+
+  /// Of the last experiment that failed or ended the series.
+  const std::vector<Request>& counterexample() const { return counterexample_; }
+
+ private:
+  void experiment() {
+    if (subject_.end()) return;  // a program that gave no answer is not shrunk
+    subject_.forget();
     try {
-      law.experiment(subject);
-    } catch (const rc::detail::CaseResult& result) {
+      law_.experiment(subject_);
+    } catch (const Subject::Ended&) {
+      counterexample_ = subject_.asked();
+    } catch (const CaseResult& result) {
       // Shrinking ends with the smallest inputs, but also tries some that do not fail.
-      if (result.type == rc::detail::CaseResult::Type::Failure)
-        finding.counterexample = subject.asked();
+      if (result.type == CaseResult::Type::Failure) counterexample_ = subject_.asked();
       throw;
     } catch (const rc::GenerationFailure&) {
       throw;
     } catch (...) {
-      finding.counterexample = subject.asked();
+      counterexample_ = subject_.asked();
       throw;
     }
-  };
-  rc::detail::TestParams params;
-  params.seed = seed;
-  params.maxSuccess = experiments;
-  rc::detail::TestMetadata metadata;
-  metadata.id = metadata.description = law.name;
-  rc::detail::TestListenerAdapter silent;
-  const rc::detail::TestResult result =
-      rc::detail::checkTestable(experiment, metadata, params, silent,
-                                std::unordered_map<std::string, rc::detail::Reproduce>());
+  }
 
-  rc::detail::SuccessResult success;
-  rc::detail::FailureResult failure;
-  rc::detail::GaveUpResult gave_up;
-  rc::detail::Error error;
-  if (result.match(failure)) {
-    finding.verdict = Finding::Verdict::fail;
-    finding.message = shown(failure);
-  } else if (result.match(gave_up)) {
-    finding.verdict = Finding::Verdict::unsupported;
-    finding.message = gave_up.description;
-  } else if (result.match(error)) {
-    finding.verdict = Finding::Verdict::fail;
-    finding.message = error.description;
-  } else if (result.match(success)) {
-    const std::string missed = unreached(law, success);
-    if (!missed.empty()) {
-      finding.verdict = Finding::Verdict::fail;
-      finding.message =
-          "never reached: " + missed + ", in " + std::to_string(experiments) + " experiments";
+  const Law& law_;
+  Subject& subject_;
+  std::vector<Request> counterexample_;
+};
+
+/// Series of experiments until each class has been met: a rare one is not missed by an unlucky
+/// seed.
+constexpr int kSeries = 12;
+
+}  // namespace
+
+Finding check(const Law& law, Subject& subject, const Thoroughness& thoroughness) {
+  for (const std::string& operation : law.operations)
+    if (!subject.has(operation))
+      return {Finding::Verdict::unsupported, 0, "it has no " + operation, {}};
+
+  subject.start_law(law.operations);
+  Series series(law, subject);
+  Finding finding;
+  std::set<std::string> reached;
+  for (int s = 0; s < kSeries && (s == 0 || !unreached(law, reached).empty()); ++s) {
+    const rc::detail::TestResult result = series.run(
+        thoroughness.seed + static_cast<std::uint64_t>(s) * 0x9e3779b97f4a7c15u, thoroughness);
+    rc::detail::SuccessResult success;
+    rc::detail::FailureResult failure;
+    rc::detail::GaveUpResult gave_up;
+    rc::detail::Error error;
+    finding.counterexample = series.counterexample();
+    if (subject.end()) {
+      finding.verdict = verdict_of(subject.end()->kind);
+      finding.message = subject.end()->message;
+      return finding;
     }
+    if (result.match(failure)) {
+      finding.verdict = Finding::Verdict::fail;
+      finding.tests += failure.numSuccess;
+      finding.message = shown(failure);
+      return finding;
+    }
+    if (result.match(gave_up)) {
+      finding.verdict =
+          subject.was_excluded() ? Finding::Verdict::unsupported : Finding::Verdict::fail;
+      finding.tests += gave_up.numSuccess;
+      finding.message = gave_up.description;
+      return finding;
+    }
+    if (result.match(error)) {
+      finding.verdict = Finding::Verdict::fail;
+      finding.message = error.description;
+      return finding;
+    }
+    result.match(success);
+    finding.tests += success.numSuccess;
+    reached.merge(reached_by(success));
+  }
+  const std::string missed = unreached(law, reached);
+  if (!missed.empty()) {
+    // What it excludes may be what the law is about.
+    finding.verdict =
+        subject.was_excluded() ? Finding::Verdict::unsupported : Finding::Verdict::fail;
+    finding.message =
+        "never reached: " + missed + ", in " + std::to_string(finding.tests) + " experiments";
   }
   return finding;
 }

@@ -6,18 +6,32 @@
 #include <cmath>
 #include <limits>
 
+#include "properties/core/generators.hpp"
 #include "reference/core/registry.hpp"
 
 namespace posproof::properties {
 namespace {
 
-constexpr std::chrono::seconds kTimeout{30};
+/// After so many time-outs of one operation in a row it is not asked any more.
+constexpr int kPatience = 3;
 
 /// Half an ulp around a result that was rounded once; a whole one among the subnormals of f64, half
 /// of whose ulp is no double.
 double half_ulp(double value, const FloatFormat& format) {
   return std::fabs(value) * format.unit_roundoff() +
          std::max(format.smallest() / 2, std::numeric_limits<double>::denorm_min());
+}
+
+/// Why the declaration excludes a question, or empty. What must be refused is asked as it is.
+std::string declared_reason(const Description& description, const Operation& operation,
+                            const nlohmann::json& parameters, const Tensors& inputs) {
+  try {
+    const Parameters checked = checked_parameters(operation, parameters);
+    return declared_unsupported(description, operation.name, checked.with_defaults(),
+                                std::string(name(output_dtype(operation, checked, inputs))));
+  } catch (const Refused&) {
+    return declared_unsupported(description, operation.name, nlohmann::json::object(), "");
+  }
 }
 
 /// The shapes that the formula gives its outputs.
@@ -73,18 +87,59 @@ xt::xarray<Range> formula_ranges(const std::string& name, const Output<Real60>& 
 
 }  // namespace
 
+void Subject::start_law(const std::vector<std::string>& operations) {
+  excluded_ = false;
+  end_.reset();
+  dtypes_.clear();
+  for (Dtype dtype : kFloatDtypes)
+    if (std::all_of(operations.begin(), operations.end(), [&](const std::string& operation) {
+          return !has(operation) ||
+                 declared_unsupported(implementation_.description(), operation,
+                                      nlohmann::json::object(), std::string(name(dtype)))
+                     .empty();
+        }))
+      dtypes_.push_back(dtype);
+  if (dtypes_.empty()) dtypes_.assign(kFloatDtypes.begin(), kFloatDtypes.end());
+}
+
+Dtype Subject::drawn_dtype() const { return *one_of(dtypes_); }
+
 Answer Subject::ask(const std::string& operation, const nlohmann::json& parameters,
                     const Tensors& inputs) {
+  const std::string reason =
+      declared_reason(implementation_.description(), find_operation(operation), parameters, inputs);
+  if (!reason.empty()) {
+    excluded_ = true;
+    return {Answer::Kind::unsupported, {}, reason};
+  }
+  if (end_) throw Ended{};
+  int& silent = silent_[operation];
+  if (silent >= kPatience) {
+    end_ = Answer{Answer::Kind::timeout,
+                  {},
+                  "not asked: the last " + std::to_string(kPatience) + " questions to " +
+                      operation + " timed out"};
+    throw Ended{};
+  }
   asked_.push_back({operation, parameters, inputs});
-  return implementation_.run(asked_.back(), kTimeout);
+  Answer answer = implementation_.run(asked_.back(), timeout_);
+  silent = answer.kind == Answer::Kind::timeout ? silent + 1 : 0;
+  excluded_ = excluded_ || answer.kind == Answer::Kind::unsupported;
+  if (answer.kind == Answer::Kind::crash || answer.kind == Answer::Kind::timeout ||
+      answer.kind == Answer::Kind::broken) {
+    end_ = answer;
+    throw Ended{};
+  }
+  return answer;
 }
 
 Bounds Subject::limits(const Operation& operation, const Parameters& parameters,
                        const Tensors& inputs, const Tensors& outputs, Dtype dtype) const {
   if (!is_float(dtype)) return {};
-  if (grade_ != Grade::P0)
+  const Grade grade = grade_ ? *grade_ : possible_grades(operation, parameters, dtype).back();
+  if (grade != Grade::P0)
     return bounds_of(operation, parameters, inputs,
-                     rounding_of(grade_, dtype, operation.has_phase(parameters)));
+                     rounding_of(grade, dtype, operation.has_phase(parameters)));
   Bounds bounds;
   for (const auto& [name, tensor] : outputs)
     for (std::size_t i = 0; i < tensor.size(); ++i)

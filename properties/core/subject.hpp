@@ -1,5 +1,9 @@
 #pragma once
 
+#include <rapidcheck.h>
+
+#include <optional>
+
 #include "properties/core/range.hpp"
 #include "reference/core/grade.hpp"
 #include "reference/core/implementation.hpp"
@@ -20,10 +24,17 @@ class Subject {
     formulas,  ///< true values are the reference's formulas at 60 digits; answers must agree
   };
 
-  Subject(Implementation& implementation, Grade grade, Arithmetic arithmetic)
-      : implementation_(implementation), grade_(grade), arithmetic_(arithmetic) {}
+  /// Without a grade, answers are held to the loosest one that their operation and type can have.
+  Subject(Implementation& implementation, std::optional<Grade> grade,
+          Arithmetic arithmetic = Arithmetic::answers,
+          std::chrono::milliseconds timeout = std::chrono::seconds(30))
+      : implementation_(implementation),
+        grade_(grade),
+        arithmetic_(arithmetic),
+        timeout_(timeout) {}
 
-  /// What it says; may be called with what must be refused.
+  /// What it says; may be called with what must be refused. An answer that ends the experiment (no
+  /// answer at all, or one against the protocol) throws Ended.
   Answer ask(const std::string& operation, const nlohmann::json& parameters, const Tensors& inputs);
 
   /// Every output of a call that must be answered. An answer of `unsupported` discards the case,
@@ -35,18 +46,36 @@ class Subject {
     return implementation_.description().operations.count(operation) > 0;
   }
 
+  /// One of the floating point types that it declares for all operations of the law; of all four
+  /// when none is left, so that a law finds itself excluded.
+  Dtype drawn_dtype() const;
+
   /// What was asked since the last forget().
   const std::vector<Request>& asked() const { return asked_; }
   void forget() { asked_.clear(); }
+
+  /// It declared or answered that it does not do what was asked, since the last start_law().
+  bool was_excluded() const { return excluded_; }
+  /// How the last answer ended all experiments of the law, if one did.
+  const std::optional<Answer>& end() const { return end_; }
+  void start_law(const std::vector<std::string>& operations);
+
+  /// Thrown by ask() once end() is set.
+  struct Ended {};
 
  private:
   Bounds limits(const Operation& operation, const Parameters& parameters, const Tensors& inputs,
                 const Tensors& outputs, Dtype dtype) const;
 
   Implementation& implementation_;
-  Grade grade_;
+  std::optional<Grade> grade_;
   Arithmetic arithmetic_;
+  std::chrono::milliseconds timeout_;
+  std::vector<Dtype> dtypes_;
   std::vector<Request> asked_;
+  bool excluded_ = false;
+  std::optional<Answer> end_;
+  std::map<std::string, int> silent_;  ///< time-outs of an operation in a row
 };
 
 }  // namespace posproof::properties
