@@ -59,7 +59,7 @@ void refuse_shard(const Parameters& p) {
 Scheme scheme() {
   using Kind = InputSpec::Kind;
   const std::vector<ParameterSpec> of_slopes{
-      required_integer("num_heads").must_be_at_least(1).must_be_at_most(65536),
+      required_integer("num_heads").must_be_at_least(1).must_be_at_most(65536).refused_outside(),
       choice("rule", {"press", "geometric"}).convention("K-A1"),
       number("bias_max", 8).must_be_above(0).must_be_at_most(65536)};
   const ParameterSpec dtype = choice("dtype", {"f64", "f32", "f16", "bf16"});
@@ -82,13 +82,18 @@ Scheme scheme() {
   bias.parameters = of_slopes;
   for (const ParameterSpec& spec :
        {boolean("causal", true), choice("form", {"distance", "key"}).convention("K-A5"),
-        integer("head_offset", 0).must_be_at_least(0).must_be_at_most(65535),
-        optional_integer("local_heads").must_be_at_least(1).must_be_at_most(65536), dtype})
+        integer("head_offset", 0).must_be_at_least(0).must_be_at_most(65535).refused_outside(),
+        optional_integer("local_heads")
+            .must_be_at_least(1)
+            .must_be_at_most(65536)
+            .refused_outside(),
+        dtype})
     bias.parameters.push_back(spec);
   bias.inputs = [](const Parameters&) {
     return std::vector<InputSpec>{{"q_positions", Kind::position, {"Lq"}},
                                   {"k_positions", Kind::position, {"Lk"}}};
   };
+  bias.independent = {"Lq", "Lk"};
   bias.outputs = {{"bias", {"local_heads", "Lq", "Lk"}}};
   bias.dims = [](const Parameters& p) {
     return Dims{{"local_heads", static_cast<std::size_t>(local_heads(p))}};

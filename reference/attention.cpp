@@ -33,7 +33,7 @@ std::vector<InputSpec> inputs(const Parameters& p) {
   std::vector<InputSpec> specs{
       {"q", Kind::real, {"H", "Lq", "D"}},           {"k", Kind::real, {"H", "Lk", "D"}},
       {"v", Kind::real, {"H", "Lk", "D"}},           {"q_positions", Kind::position, {"Lq"}, true},
-      {"k_positions", Kind::position, {"Lk"}, true}, {"key_mask", Kind::integer, {"Lk"}, true}};
+      {"k_positions", Kind::position, {"Lk"}, true}, {"key_mask", Kind::mask, {"Lk"}, true}};
   for (const InputSpec& spec : tensors_of(p)) specs.push_back(spec);
   return specs;
 }
@@ -296,6 +296,7 @@ Scheme scheme() {
   attention.inputs = inputs;
   attention.outputs = {{"out", {"H", "Lq", "D"}}};
   attention.may_be_batched = true;
+  attention.independent = {"H", "Lq"};
   attention.dims = dims;
   attention.refuse = refuse;
   attention.has_phase = has_phase;

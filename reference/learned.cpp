@@ -15,8 +15,9 @@ Scheme scheme() {
       optional_integer("padding_idx").must_be_at_least(0).must_be_at_most(kLargest)};
   embed.inputs = [](const Parameters&) {
     return std::vector<InputSpec>{{"table", InputSpec::Kind::real, {"N", "d"}},
-                                  {"positions", InputSpec::Kind::position, {"T"}}};
+                                  {"positions", InputSpec::Kind::position, {"T"}, false, "N"}};
   };
+  embed.independent = {"T", "d"};
   embed.outputs = {{"rows", {"T", "d"}}};
   embed.has_phase = [](const Parameters&) { return false; };
   embed.formula = in_every_arithmetic(Embed{});

@@ -123,10 +123,10 @@ std::vector<ParameterSpec> frequency_parameters() {
   return {required_integer("head_dim").must_be_at_least(1).must_be_at_most(65536),
           optional_integer("rotary_dim"),
           optional_number("partial_rotary_factor").must_be_above(0).must_be_at_most(1),
-          number("rope_theta", 10000).must_be_above(0),
+          number("rope_theta", 10000).must_be_above(0).refused_outside(),
           optional_integer("max_position_embeddings").must_be_at_least(1),
           optional_integer("seq_len").must_be_at_least(1),
-          choice("rope_scaling.rope_type", {"default", "linear"}),
+          choice("rope_scaling.rope_type", {"default", "linear"}).refused_outside(),
           optional_number("rope_scaling.factor").must_be_above(0)};
 }
 
@@ -177,6 +177,7 @@ Scheme scheme() {
                 {positions}, {{"cos", {"T", "r/2"}}, {"sin", {"T", "r/2"}}});
   table.formula = in_every_arithmetic(CosSin{});
   table.bound = bound_cos_sin;
+  table.independent = {"T"};
 
   Operation apply = operation(
       "rope.apply", "x rotated by its positions.", "Su et al. 2021, arXiv:2104.09864, eq. 14",
@@ -184,6 +185,7 @@ Scheme scheme() {
   apply.formula = in_every_arithmetic(Apply{});
   apply.bound = bound_apply;
   apply.may_be_batched = true;
+  apply.independent = {"T", "H"};
 
   for (Operation* made : {&frequencies, &table, &apply}) {
     made->refuse = refuse;
@@ -198,6 +200,7 @@ Scheme scheme() {
   rotate.formula = in_every_arithmetic(Rotate{});
   rotate.bound = bound_rotate;
   rotate.may_be_batched = true;
+  rotate.independent = {"T", "H"};
   rotate.has_phase = [](const Parameters&) { return false; };
 
   Scheme rope{"rope",

@@ -66,6 +66,7 @@ Scheme scheme() {
                                   q_positions,
                                   k_positions};
   };
+  key_logits.independent = {"H", "Lq", "Lk"};
   key_logits.outputs = {{"logits", {"H", "Lq", "Lk"}}};
   key_logits.formula = in_every_arithmetic(KeyLogits{});
   key_logits.bound = bound_key_logits;
@@ -78,6 +79,7 @@ Scheme scheme() {
                                   q_positions,
                                   k_positions};
   };
+  value_term.independent = {"H", "Lq", "D"};
   value_term.outputs = {{"out", {"H", "Lq", "D"}}};
   value_term.formula = in_every_arithmetic(ValueTerm{});
   value_term.bound = bound_value_term;

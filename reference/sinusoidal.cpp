@@ -42,7 +42,7 @@ Scheme scheme() {
   table.source = "Vaswani et al. 2017, arXiv:1706.03762, section 3.5";
   table.parameters = {
       required_integer("d_model").must_be_at_least(1).must_be_at_most(65536),
-      number("base", 10000).must_be_above(0),
+      number("base", 10000).must_be_above(0).refused_outside(),
       choice("layout", {"interleaved", "concat", "concat_cos_first"}).convention("K-N6"),
       choice("denominator", {"half", "half_minus_one"}).convention("K-N7"),
       choice("odd", {"refuse", "zero_pad"}),
@@ -51,6 +51,7 @@ Scheme scheme() {
   table.inputs = [](const Parameters&) {
     return std::vector<InputSpec>{{"positions", InputSpec::Kind::position, {"L"}}};
   };
+  table.independent = {"L"};
   table.outputs = {{"table", {"L", "d_model"}}};
   table.refuse = refuse;
   table.has_phase = [](const Parameters&) { return true; };

@@ -21,12 +21,14 @@ Scheme scheme() {
   buckets_of.name = "t5.bucket";
   buckets_of.summary = "Bucket of a relative position (memory − query).";
   buckets_of.source = "Raffel et al. 2019, arXiv:1910.10683, section 2.1";
-  buckets_of.parameters = {integer("num_buckets", 32).must_be_at_least(1).must_be_at_most(1024),
-                           integer("max_distance", 128).must_be_at_least(1),
-                           boolean("bidirectional", true)};
+  buckets_of.parameters = {
+      integer("num_buckets", 32).must_be_at_least(1).must_be_at_most(1024).refused_outside(),
+      integer("max_distance", 128).must_be_at_least(1).refused_outside(),
+      boolean("bidirectional", true)};
   buckets_of.inputs = [](const Parameters&) {
     return std::vector<InputSpec>{{"relative_positions", Kind::integer, {"..."}}};
   };
+  buckets_of.independent = {"..."};
   buckets_of.outputs = {{"buckets", {"..."}, true}};
   buckets_of.refuse = refuse;
   buckets_of.has_phase = [](const Parameters&) { return false; };
@@ -40,6 +42,7 @@ Scheme scheme() {
                                   {"k_positions", Kind::position, {"Lk"}},
                                   {"table", Kind::real, {"num_buckets", "H"}}};
   };
+  bias.independent = {"H", "Lq", "Lk"};
   bias.outputs = {{"bias", {"H", "Lq", "Lk"}}};
   bias.dims = [](const Parameters& p) {
     return Dims{{"num_buckets", static_cast<std::size_t>(p.integer("num_buckets"))}};

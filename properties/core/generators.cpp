@@ -84,7 +84,8 @@ rc::Gen<double> floats(Dtype dtype, int exponent) {
                     });
   };
   const auto specials = gen::map(
-      gen::tuple(gen::arbitrary<bool>(), between(-4, exponent - 1), between(-1, 3)),
+      gen::tuple(gen::arbitrary<bool>(), between(std::min(-4, exponent - 6), exponent - 1),
+                 between(-1, 3)),
       [format, exponent](const std::tuple<bool, std::int64_t, std::int64_t>& drawn) {
         const auto& [negative, e, kind] = drawn;
         const double power = std::ldexp(1, static_cast<int>(e));

@@ -15,6 +15,13 @@ void showValue(Dtype dtype, std::ostream& stream);
 
 }  // namespace posproof
 
+namespace nlohmann {
+
+/// In compact form; RapidCheck would take it for one of the types that it converts to.
+inline void showValue(const json& value, std::ostream& stream) { stream << value.dump(); }
+
+}  // namespace nlohmann
+
 namespace posproof::properties {
 
 /// Unlike rc::gen::inRange, as wide in the first experiment as in the last. Both ends included;

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
+
+#include "properties/core/generators.hpp"
 
 namespace posproof::properties {
 
@@ -45,11 +48,18 @@ std::string unreached(const Law& law, const std::set<std::string>& reached) {
   return "";
 }
 
-std::string shown(const rc::detail::FailureResult& failure) {
-  std::string text = failure.description + "\nafter " + std::to_string(failure.numSuccess) +
-                     " experiments that agreed, on";
-  for (const auto& [type, value] : failure.counterExample) text += "\n  " + value;
-  return text;
+std::string shown(const rc::detail::FailureResult& failure,
+                  const std::vector<Request>& counterexample) {
+  std::ostringstream text;
+  text << failure.description << "\nafter " << failure.numSuccess << " experiments that agreed, on";
+  for (const Request& request : counterexample) {
+    text << "\n  " << request.operation << " " << request.parameters.dump();
+    for (const auto& [name, tensor] : request.inputs) {
+      text << " " << name << " ";
+      showValue(tensor, text);
+    }
+  }
+  return text.str();
 }
 
 Finding::Verdict verdict_of(Answer::Kind kind) {
@@ -135,7 +145,7 @@ Finding check(const Law& law, Subject& subject, const Thoroughness& thoroughness
     if (result.match(failure)) {
       finding.verdict = Finding::Verdict::fail;
       finding.tests += failure.numSuccess;
-      finding.message = shown(failure);
+      finding.message = shown(failure, series.counterexample());
       return finding;
     }
     if (result.match(gave_up)) {

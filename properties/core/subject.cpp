@@ -66,10 +66,10 @@ void require_form(const std::map<std::string, Shape>& shapes, Dtype dtype, const
   }
 }
 
-xt::xarray<Range> ranges(const Tensor& got, const std::vector<double>* limit) {
+xt::xarray<Range> ranges(const Tensor& got, const std::vector<double>& limit) {
   xt::xarray<Range> range(xt::xarray<Range>::shape_type(got.shape().begin(), got.shape().end()));
   for (std::size_t i = 0; i < got.size(); ++i)
-    range.data()[i] = range_around(got.value(i), limit ? (*limit)[i] : 0);
+    range.data()[i] = range_around(got.value(i), limit[i]);
   return range;
 }
 
@@ -165,7 +165,9 @@ std::map<std::string, Measured> Subject::measure(const std::string& name,
   std::map<std::string, Measured> measured;
   for (const auto& [output, got] : answer.outputs) {
     const auto bound = bounds.find(output);
-    measured[output] = {got, ranges(got, bound == bounds.end() ? nullptr : &bound->second.limit)};
+    std::vector<double> limit =
+        bound == bounds.end() ? std::vector<double>(got.size(), 0) : bound->second.limit;
+    measured[output] = {got, ranges(got, limit), std::move(limit)};
   }
   if (arithmetic_ == Arithmetic::formulas && !is_batched(operation, checked, inputs))
     for (const auto& [output, value] :

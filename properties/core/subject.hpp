@@ -13,7 +13,8 @@ namespace posproof::properties {
 /// One output of an implementation.
 struct Measured {
   Tensor got;
-  xt::xarray<Range> range;  ///< where each true value must lie
+  xt::xarray<Range> range;    ///< where each true value must lie
+  std::vector<double> limit;  ///< how far from it each answer may be
 };
 
 /// An implementation that is held to laws, and how exact it says it is.

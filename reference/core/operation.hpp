@@ -17,8 +17,8 @@ std::string_view name(Recipe recipe);
 /// Throws std::invalid_argument that lists the known ones.
 Recipe recipe_from(std::string_view name);
 
-/// The inputs of one unbatched call, seen by a formula in the arithmetic R. An infinity is seen as a
-/// NaN: whatever it touches is free, and 0·∞ must not be a number in any arithmetic.
+/// The inputs of one unbatched call, seen by a formula in the arithmetic R. An infinity is seen as
+/// a NaN: whatever it touches is free, and 0·∞ must not be a number in any arithmetic.
 template <class R>
 class Inputs {
  public:
@@ -48,9 +48,9 @@ class Inputs {
       if constexpr (std::is_same_v<T, std::int64_t>)
         array.data()[i] = tensor.integer(i);
       else
-        array.data()[i] = T(std::isfinite(tensor.value(i))
-                                ? tensor.value(i)
-                                : std::numeric_limits<double>::quiet_NaN());
+        array.data()[i] =
+            T(std::isfinite(tensor.value(i)) ? tensor.value(i)
+                                             : std::numeric_limits<double>::quiet_NaN());
     return array;
   }
 
@@ -142,11 +142,12 @@ using Bounds = std::map<std::string, Bound>;
 using Dims = std::map<std::string, std::size_t>;
 
 struct InputSpec {
-  enum class Kind { real, integer, position };
+  enum class Kind { real, integer, position, mask };  ///< a mask holds 0 and 1
   std::string name;
   Kind kind;
   std::vector<std::string> shape;  ///< symbols; {"..."} is any shape
   bool optional = false;
+  std::string rows_of{};  ///< positions that index this axis of another input, where there is one
 };
 
 struct OutputSpec {
@@ -164,6 +165,9 @@ struct Operation {
   std::function<std::vector<InputSpec>(const Parameters&)> inputs;
   std::vector<OutputSpec> outputs;
   bool may_be_batched = false;
+  /// Axes whose entries know nothing of each other, where dims() leaves them free: a call may be
+  /// cut or reordered along them.
+  std::vector<std::string> independent{};
   /// Symbols whose value the parameters fix.
   std::function<Dims(const Parameters&)> dims;
   /// Throws Refused for parameters that contradict each other.

@@ -28,11 +28,14 @@ struct ParameterSpec {
   std::optional<double> above;  ///< exclusive lower limit
   std::optional<double> at_least;
   std::optional<double> at_most;
+  /// A value out of range is asked too, and must be refused (docs/protocol.md).
+  bool is_refused_outside = false;
   std::string convention_kind;  ///< "K-RL1" when right implementations differ here; else empty
 
   ParameterSpec& must_be_above(double limit) { return above = limit, *this; }
   ParameterSpec& must_be_at_least(double limit) { return at_least = limit, *this; }
   ParameterSpec& must_be_at_most(double limit) { return at_most = limit, *this; }
+  ParameterSpec& refused_outside() { return is_refused_outside = true, *this; }
   ParameterSpec& convention(std::string kind) { return convention_kind = std::move(kind), *this; }
 
   /// What a person may write here: "an integer ≥ 1", "one of half, interleaved".

@@ -14,7 +14,9 @@ void Limits::push(double limit, bool evidence) {
   bound_.evidence.push_back(evidence);
 }
 
-void Limits::no_evidence(double trivial) { push(trivial, false); }
+void Limits::no_evidence(double trivial) {
+  push(trivial + 2 * rounding_.output.smallest(), false);  // what is smaller still rounds to 0
+}
 
 void Limits::element(double error, double value) {
   // The last rounding, and the rounding of the expected f64 itself. Magnitudes come from double

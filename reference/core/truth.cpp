@@ -28,6 +28,11 @@ void check_kind(const InputSpec& spec, const Tensor& tensor) {
     throw Refused(spec.name + ": found " + std::string(name(tensor.dtype())) + ", allowed is " +
                   (wants_float ? "a floating point type" : "int64 or int32"));
   if (spec.kind == InputSpec::Kind::position) check_position(spec.name, tensor);
+  if (spec.kind == InputSpec::Kind::mask)
+    for (std::size_t i = 0; i < tensor.size(); ++i)
+      if (tensor.integer(i) != 0 && tensor.integer(i) != 1)
+        throw Refused(spec.name + ": found " + std::to_string(tensor.integer(i)) +
+                      ", allowed are 0 and 1");
   if (spec.kind == InputSpec::Kind::integer)
     for (std::size_t i = 0; i < tensor.size(); ++i)
       if (tensor.integer(i) > std::int64_t{1} << 32 || tensor.integer(i) < -(std::int64_t{1} << 32))
