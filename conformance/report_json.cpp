@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <regex>
+
+#include "conformance/laws.hpp"
 #include "conformance/report.hpp"
 #include "fixtures/core/files.hpp"
 #include "fixtures/core/tensor_json.hpp"
@@ -61,6 +64,22 @@ std::string xml(std::string text) {
   return escaped;
 }
 
+json law_json(const Report& report, const LawResult& law) {
+  json entry{{"law", law.law},
+             {"verdict", name(law.verdict)},
+             {"tests", law.tests},
+             {"message", law.message},
+             {"counterexample", nullptr},
+             {"reproduce", report.reproduce(law)}};
+  if (is_good(law.verdict)) return entry;
+  entry["counterexample"] = json::array();
+  for (const Request& request : law.counterexample)
+    entry["counterexample"].push_back({{"operation", request.operation},
+                                       {"parameters", request.parameters},
+                                       {"inputs", to_json(request.inputs)}});
+  return entry;
+}
+
 bool is_failure(Verdict verdict) {
   return verdict == Verdict::fail || verdict == Verdict::convention;
 }
@@ -71,21 +90,25 @@ bool is_skipped(Verdict verdict) {
   return verdict == Verdict::unsupported || verdict == Verdict::waived;
 }
 
-std::string junit_case(const Report& report, const Result& result) {
-  std::string text = fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
-                                 xml(result.operation), xml(result.case_id));
-  std::string message = result.message;
-  if (result.worst) message += (message.empty() ? "" : " ") + to_string(*result.worst);
-  const char* element = is_failure(result.verdict)   ? "failure"
-                        : is_error(result.verdict)   ? "error"
-                        : is_skipped(result.verdict) ? "skipped"
-                                                     : nullptr;
+/// What one test case of JUnit says.
+struct JunitCase {
+  std::string suite, name, message, reproduce;
+  Verdict verdict;
+};
+
+std::string junit_case(const JunitCase& tested) {
+  std::string text = fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml(tested.suite),
+                                 xml(tested.name));
+  const bool skipped = is_skipped(tested.verdict);
+  const char* element = is_failure(tested.verdict) ? "failure"
+                        : is_error(tested.verdict) ? "error"
+                        : skipped                  ? "skipped"
+                                                   : nullptr;
   if (!element) return text + "/>\n";
-  return text +
-         fmt::format(
-             ">\n      <{0} message=\"{1}\"{2}>{3}</{0}>\n    </testcase>\n", element, xml(message),
-             is_skipped(result.verdict) ? "" : fmt::format(" type=\"{}\"", name(result.verdict)),
-             is_skipped(result.verdict) ? "" : xml(report.reproduce(result.case_id)));
+  return text + fmt::format(">\n      <{0} message=\"{1}\"{2}>{3}</{0}>\n    </testcase>\n",
+                            element, xml(tested.message),
+                            skipped ? "" : fmt::format(" type=\"{}\"", name(tested.verdict)),
+                            skipped ? "" : xml(tested.reproduce));
 }
 
 }  // namespace
@@ -112,8 +135,10 @@ json report_json(const Report& report) {
     recipe[operation] = name(followed.recipe);
     if (!followed.exceptions.empty()) exceptions[operation] = followed.exceptions;
   }
-  json results = json::array(), diagnosis = json::array(), waivers = json::array();
+  json results = json::array(), laws = json::array(), diagnosis = json::array(),
+       waivers = json::array();
   for (const Result& result : report.results) results.push_back(result_json(report, result));
+  for (const LawResult& law : report.laws) laws.push_back(law_json(report, law));
   for (const Diagnosis& d : report.diagnosis)
     diagnosis.push_back({{"kind", d.kind},
                          {"title", d.title},
@@ -142,17 +167,24 @@ json report_json(const Report& report) {
       {"recipe", recipe},
       {"recipe_exceptions", exceptions},
       {"results", results},
-      {"laws", json::array()},
+      {"laws", laws},
       {"diagnosis", diagnosis},
       {"unmatched_waivers", waivers}};
 }
 
 std::string report_junit(const Report& report) {
-  std::map<std::string, std::vector<const Result*>> suites;
-  for (const Result& result : report.results) suites[result.operation].push_back(&result);
-  const auto count = [](const std::vector<const Result*>& all, bool (*of)(Verdict)) {
+  std::map<std::string, std::vector<JunitCase>> suites;
+  for (const Result& result : report.results) {
+    std::string message = result.message;
+    if (result.worst) message += (message.empty() ? "" : " ") + to_string(*result.worst);
+    suites[result.operation].push_back({result.operation, result.case_id, message,
+                                        report.reproduce(result.case_id), result.verdict});
+  }
+  for (const LawResult& law : report.laws)
+    suites["laws"].push_back({"laws", law.law, law.message, report.reproduce(law), law.verdict});
+  const auto count = [](const std::vector<JunitCase>& all, bool (*of)(Verdict)) {
     return std::count_if(all.begin(), all.end(),
-                         [of](const Result* result) { return of(result->verdict); });
+                         [of](const JunitCase& tested) { return of(tested.verdict); });
   };
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"posproof\">\n";
   for (const auto& [operation, all] : suites) {
@@ -160,7 +192,7 @@ std::string report_junit(const Report& report) {
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n",
         xml(operation), all.size(), count(all, is_failure), count(all, is_error),
         count(all, is_skipped));
-    for (const Result* result : all) text += junit_case(report, *result);
+    for (const JunitCase& tested : all) text += junit_case(tested);
     text += "  </testsuite>\n";
   }
   return text + "</testsuites>\n";
@@ -184,6 +216,16 @@ void write_report(const Report& report, const std::vector<Case>& cases,
                 {"comment", cases[i].comment}};
     if (cases[i].must_be_refused) stored["result"] = "refused";
     write_aside(file, stored.dump() + "\n");
+  }
+  for (const LawResult& law : report.laws) {
+    const std::filesystem::path file =
+        folder / "counterexamples" / (std::regex_replace(law.law, std::regex("/"), ".") + ".json");
+    if (is_good(law.verdict) || law.counterexample.empty()) {
+      std::filesystem::remove(file);
+      continue;
+    }
+    std::filesystem::create_directories(folder / "counterexamples");
+    write_aside(file, counterexample_json(law).dump(1) + "\n");
   }
 }
 

@@ -22,11 +22,6 @@ std::string columns_of(const Report& report, const std::string& operation) {
   return text;
 }
 
-bool is_bad(Verdict verdict) {
-  return verdict == Verdict::convention || verdict == Verdict::fail || verdict == Verdict::error ||
-         verdict == Verdict::crash || verdict == Verdict::timeout;
-}
-
 std::string upper(std::string_view text) {
   std::string upper(text);
   std::transform(upper.begin(), upper.end(), upper.begin(), ::toupper);
@@ -49,6 +44,25 @@ std::string failure_line(const Report& report, const Result& result) {
   if (!result.message.empty()) text += " " + result.message;
   if (result.worst) text += " " + to_string(*result.worst);
   return text + "\n  " + report.reproduce(result.case_id) + "\n";
+}
+
+/// How many laws hold, in one line, then those that do not.
+std::string laws_text(const Report& report) {
+  if (report.laws.empty()) return "";
+  std::map<Verdict, std::size_t> counts;
+  int tests = 0;
+  std::string failures;
+  for (const LawResult& law : report.laws) {
+    ++counts[law.verdict];
+    tests += law.tests;
+    if (is_good(law.verdict) && law.verdict != Verdict::waived) continue;
+    failures += fmt::format("{} law {} {}\n  {}\n", upper(name(law.verdict)), law.law, law.message,
+                            report.reproduce(law));
+  }
+  std::string text = fmt::format("  {:18}", "laws");
+  for (const auto& [verdict, count] : counts)
+    text += fmt::format(" {:>3} {}", count, name(verdict));
+  return text + fmt::format("  in {} experiments,{}\n", tests, report.law_options) + failures;
 }
 
 }  // namespace
@@ -84,9 +98,10 @@ std::string report_text(const Report& report) {
     text += recipe_of(report, operation) + "\n";
   }
   if (!not_offered.empty()) text += "  unsupported: " + not_offered + "\n";
+  text += laws_text(report);
   std::map<std::string, std::size_t> bad;
   for (const Result& result : report.results) {
-    if (!is_bad(result.verdict) && result.verdict != Verdict::waived) continue;
+    if (is_good(result.verdict) && result.verdict != Verdict::waived) continue;
     if (++bad[result.operation] <= kShownFailures) text += failure_line(report, result);
   }
   for (const auto& [operation, count] : bad)
@@ -103,7 +118,7 @@ std::string report_text(const Report& report) {
   for (int verdict = 0; verdict < kVerdictCount; ++verdict)
     if (const std::size_t count = report.count(static_cast<Verdict>(verdict)))
       text += fmt::format(" {} {}", count, name(static_cast<Verdict>(verdict)));
-  if (report.results.size() == report.count(Verdict::unsupported))
+  if (report.laws.empty() && report.results.size() == report.count(Verdict::unsupported))
     text += ", none ran: that is no success";
   return text + fmt::format(" in {:.1f} s\n", report.seconds);
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "conformance/laws.hpp"
 #include "reference/core/registry.hpp"
 
 namespace posproof {
@@ -93,19 +94,25 @@ void collect_grades(Report& report) {
   for (const auto& [operation, dtype] : failed) report.grades[operation][dtype].reset();
 }
 
-void apply_waivers(const std::vector<Waiver>& waivers, Report& report) {
+template <class Judged>
+bool waive(const Waiver& waiver, Judged& judged) {
+  if (is_good(judged.verdict)) return false;
+  judged.message = "waived (" + std::string(name(judged.verdict)) + "): " + waiver.reason;
+  judged.verdict = Verdict::waived;
+  return true;
+}
+
+void apply_waivers(const std::vector<Waiver>& waivers, bool laws_were_tried, Report& report) {
   for (const Waiver& waiver : waivers) {
+    const bool is_of_a_law = waiver.case_id.find('/') != std::string::npos;
+    if (is_of_a_law && !laws_were_tried) continue;
     bool matched = false;
-    for (Result& result : report.results) {
-      const bool bad = result.verdict != Verdict::pass && result.verdict != Verdict::refused &&
-                       result.verdict != Verdict::unsupported;
-      const bool named = waiver.case_id.empty() ? !result.kind.empty() && result.kind == waiver.kind
-                                                : result.case_id == waiver.case_id;
-      if (!bad || !named) continue;
-      matched = true;
-      result.message = "waived (" + std::string(name(result.verdict)) + "): " + waiver.reason;
-      result.verdict = Verdict::waived;
-    }
+    for (Result& result : report.results)
+      if (waiver.case_id.empty() ? !result.kind.empty() && result.kind == waiver.kind
+                                 : result.case_id == waiver.case_id)
+        matched = waive(waiver, result) || matched;
+    for (LawResult& law : report.laws)
+      if (law.law == waiver.case_id) matched = waive(waiver, law) || matched;
     if (!matched) report.unmatched_waivers.push_back(waiver);
   }
 }
@@ -180,20 +187,38 @@ std::size_t Report::count(Verdict verdict) const {
                     [verdict](const Result& result) { return result.verdict == verdict; }));
 }
 
+bool is_good(Verdict verdict) {
+  return verdict == Verdict::pass || verdict == Verdict::refused ||
+         verdict == Verdict::unsupported || verdict == Verdict::waived;
+}
+
 bool Report::good() const {
-  const std::size_t ran = results.size() - count(Verdict::unsupported);
-  const std::size_t bad = count(Verdict::convention) + count(Verdict::fail) +
-                          count(Verdict::error) + count(Verdict::crash) + count(Verdict::timeout);
-  return ran > 0 && bad == 0 && unmatched_waivers.empty();
+  bool ran = false, all_good = unmatched_waivers.empty();
+  const auto look_at = [&](const auto& judged) {
+    ran = ran || judged.verdict != Verdict::unsupported;
+    all_good = all_good && is_good(judged.verdict);
+  };
+  for (const Result& result : results) look_at(result);
+  for (const LawResult& law : laws) look_at(law);
+  return ran && all_good;
+}
+
+namespace {
+
+std::string quoted(const std::string& word) {
+  if (word.find_first_of(" \"'\\$`|&;<>()*?[]#~!\n\t") == std::string::npos) return word;
+  std::string text = "'";
+  for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+}  // namespace
+
+std::string Report::reproduce(const LawResult& law) const {
+  return "posproof verify " + quoted(command) + options + law_options + " --case " + law.law;
 }
 
 std::string Report::reproduce(const std::string& case_id) const {
-  const auto quoted = [](const std::string& word) {
-    if (word.find_first_of(" \"'\\$`|&;<>()*?[]#~!\n\t") == std::string::npos) return word;
-    std::string text = "'";
-    for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return text + "'";
-  };
   const auto origin = origins.find(case_id);
   return "posproof verify " + quoted(command) + options + " --case " +
          (origin == origins.end() ? case_id : quoted(origin->second));
@@ -254,7 +279,7 @@ Report verify(Implementation& implementation, const std::vector<Case>& cases,
     Interview interview(implementation, options);
     for (std::size_t i = 0; i < cases.size(); ++i) {
       answers[i] = interview.ask(cases[i]);
-      if (options.progress) options.progress(i + 1, cases.size());
+      if (options.progress) options.progress("cases", i + 1, cases.size());
     }
   } else {
     report.start_failure = started_up.message;
@@ -271,7 +296,13 @@ Report verify(Implementation& implementation, const std::vector<Case>& cases,
     recognise_conventions(cases, answers, report);
     if (options.recipe == Recipe::exact) recognise_recipes(cases, answers, expectations, report);
   }
-  if (report.start_failure.empty()) apply_waivers(options.waivers, report);
+  if (report.start_failure.empty() && !options.laws.names.empty()) {
+    report.law_options = " --laws " + std::to_string(options.laws.experiments) + " --seed " +
+                         std::to_string(options.laws.seed);
+    report.laws = try_laws(implementation, options);
+  }
+  if (report.start_failure.empty())
+    apply_waivers(options.waivers, !options.laws.names.empty(), report);
   collect_grades(report);
   report.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();

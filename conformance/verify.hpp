@@ -26,6 +26,15 @@ struct Result {
   std::vector<Recipe> follows;
 };
 
+/// What became of one law.
+struct LawResult {
+  std::string law;
+  Verdict verdict = Verdict::error;
+  int tests = 0;  ///< experiments that agreed
+  std::string message;
+  std::vector<Request> counterexample;  ///< what was asked, in order, in the experiment that failed
+};
+
 /// One line a person can act on.
 struct Diagnosis {
   std::string kind, title, parameter, declared, actual, evidence, operation;
@@ -47,6 +56,8 @@ struct Report {
   std::map<std::string, std::map<std::string, std::optional<Grade>>> grades;  ///< operation, dtype
   std::map<std::string, bool> has_phase;                                      ///< operation
   std::map<std::string, Followed> recipes;
+  std::vector<LawResult> laws;
+  std::string law_options;  ///< what a replay of a law must repeat: --laws, --seed
   std::vector<Diagnosis> diagnosis;
   std::vector<Waiver> unmatched_waivers;
   std::string start_failure;       ///< why nothing was asked, or empty
@@ -55,10 +66,18 @@ struct Report {
   double seconds = 0;
 
   std::size_t count(Verdict verdict) const;
-  /// At least one case ran, and everything is pass, refused, unsupported or waived.
+  /// At least one case or law ran, and everything is pass, refused, unsupported or waived.
   bool good() const;
-  /// The command that runs just that case again.
+  /// The command that runs just that case, or that law, again.
   std::string reproduce(const std::string& case_id) const;
+  std::string reproduce(const LawResult& law) const;
+};
+
+/// Which laws to try on how many inputs.
+struct LawOptions {
+  std::vector<std::string> names;
+  int experiments = 100;
+  std::uint64_t seed = 20260101;
 };
 
 struct VerifyOptions {
@@ -67,11 +86,15 @@ struct VerifyOptions {
   Recipe recipe = Recipe::exact;
   std::chrono::milliseconds timeout{60000};
   std::vector<Waiver> waivers;
-  /// Called with done and total; null for none.
-  std::function<void(std::size_t, std::size_t)> progress;
+  LawOptions laws;
+  /// Called with what is counted, done and total; null for none.
+  std::function<void(const char*, std::size_t, std::size_t)> progress;
 };
 
-/// Asks the implementation every case and judges the answers.
+/// No reason to fail a run: pass, refused, unsupported, waived.
+bool is_good(Verdict verdict);
+
+/// Asks the implementation every case and judges the answers, then tries the laws.
 Report verify(Implementation& implementation, const std::vector<Case>& cases,
               const VerifyOptions& options);
 

@@ -42,6 +42,10 @@ def main(folder):
         counts = [str(report["summary"][verdict]) for report in reports.values()]
         if any(count != "0" for count in counts):
             rows.append([verdict, *counts])
+    for verdict in ("pass", "unsupported", "waived", *BAD):
+        counts = [str(sum(law["verdict"] == verdict for law in report["laws"])) for report in reports.values()]
+        if any(count != "0" for count in counts):
+            rows.append([f"laws: {verdict}", *counts])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
@@ -50,6 +54,7 @@ def main(folder):
           " (~ in most cases).")
     failed = [name for name, report in reports.items()
               if any(report["summary"][v] for v in BAD) or report["unmatched_waivers"]
+              or any(law["verdict"] in BAD for law in report["laws"])
               or all(r["verdict"] == "unsupported" for r in report["results"])]
     for name in failed:
         print(f"FAIL {name}: {folder}/{name}/report.json")

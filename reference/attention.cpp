@@ -221,7 +221,9 @@ Softened softened(const Array& weight, const Array& score, const Array& error,
       }
       row.all_moved(h, i) = all;
       for (std::size_t j = 0; j < weight.shape(2); ++j)
-        row.total(h, i, j) = (weight(h, i, j) + row.moved(h, i, j)) / (1 - std::min(all, 0.25));
+        // A computed quotient of one exponential and the sum that holds it is at most 1.
+        row.total(h, i, j) =
+            std::min(1.0, (weight(h, i, j) + row.moved(h, i, j)) / (1 - std::min(all, 0.25)));
     }
   return row;
 }

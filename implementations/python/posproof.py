@@ -147,7 +147,7 @@ def serve(operations, name, version="", dtypes=FLOATS, parameters=None):
     parameters: {operation: {parameter: [values it takes]}}; one left out takes anything.
 
     A ValueError or IndexError is a refusal, Unsupported says so, any other exception is an error;
-    its traceback goes to stderr, and so does whatever the functions print.
+    its traceback goes to stderr, once per line that raised, and so does whatever the functions print.
     """
     dtypes = dtypes if isinstance(dtypes, dict) else {operation: dtypes for operation in operations}
     parameters = parameters or {}
@@ -224,8 +224,14 @@ def _run(operations, request):
         return _failed(why)
 
 
+_told = set()
+
+
 def _failed(why):
-    traceback.print_exception(type(why), why, why.__traceback__)
+    place = traceback.extract_tb(why.__traceback__)[-1]
+    if (place.filename, place.lineno) not in _told:  # once: laws ask what must be refused many times
+        _told.add((place.filename, place.lineno))
+        traceback.print_exception(type(why), why, why.__traceback__)
     return {"error": f"{type(why).__name__}: {why}"}
 
 

@@ -215,8 +215,8 @@ def attention(q, k, v, scheme={}, causal=False, scale=None, q_positions=None, k_
     name, parameters = scheme.get("name", "nope"), scheme.get("parameters", {})
     i = torch.arange(q.shape[-2]) if q_positions is None else q_positions
     j = torch.arange(k.shape[-2]) if k_positions is None else k_positions
-    if name in ("alibi", "shaw", "t5") and i.ndim + j.ndim > 2:
-        raise Unsupported("one set of relative positions for the whole batch")
+    if name in ("alibi", "shaw", "t5") and (q.ndim > 3 and tensors or i.ndim + j.ndim > 2):
+        raise Unsupported("one table and one set of relative positions for the whole batch")
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     if name == "rope":
         q, k = q.transpose(-2, -3), k.transpose(-2, -3)

@@ -73,6 +73,16 @@ rc::Gen<json> independent_values(const std::vector<ParameterSpec>& specs) {
       });
 }
 
+/// The type of the outputs is drawn apart, and is no parameter of a part of attention.
+std::vector<ParameterSpec> without_dtype(std::vector<ParameterSpec> specs) {
+  std::erase_if(specs, [](const ParameterSpec& spec) { return spec.name == "dtype"; });
+  return specs;
+}
+
+std::optional<double> less(const std::optional<double>& limit) {
+  return limit ? std::optional<double>(*limit - 1) : std::nullopt;
+}
+
 bool is_valid(const Operation& operation, const json& parameters) {
   try {
     checked_parameters(operation, parameters);
@@ -94,10 +104,8 @@ json drawn_scheme() {
     if (!part.empty()) parts.push_back(&find_operation(part));
   json drawn{{"name", scheme.name}};
   if (parts.empty()) return drawn;
-  std::vector<ParameterSpec> specs = parts[0]->parameters;
-  std::erase_if(specs, [](const ParameterSpec& spec) { return spec.name == "dtype"; });
-  drawn["parameters"] =
-      *rc::gen::suchThat(independent_values(specs), [parts](const json& parameters) {
+  drawn["parameters"] = *rc::gen::suchThat(
+      independent_values(without_dtype(parts[0]->parameters)), [parts](const json& parameters) {
         return std::all_of(parts.begin(), parts.end(),
                            [&](const Operation* part) { return is_valid(*part, parameters); });
       });
@@ -181,13 +189,13 @@ json drawn_parameters(const Operation& operation) {
   return parameters;
 }
 
-json drawn_refusal(const Operation& operation) {
-  json parameters = drawn_parameters(operation);
+json drawn_refusal(const Operation& operation, json parameters) {
   if (operation.calls) {
     const auto calls = operation.calls(checked_parameters(operation, parameters));
     RC_PRE(!calls.empty());
     const auto& [place, called] = calls[*count_between(0, calls.size() - 1)];
-    parameters[pointer_to(place)] = drawn_refusal(find_operation(called));
+    json& inner = parameters[pointer_to(place)];
+    inner = drawn_refusal(find_operation(called), inner.is_null() ? json::object() : inner);
     RC_PRE(!is_valid(operation, parameters));
     return parameters;
   }
@@ -195,19 +203,16 @@ json drawn_refusal(const Operation& operation) {
   for (const ParameterSpec& spec : operation.parameters) {
     if (!spec.is_refused_outside) continue;
     if (spec.kind == ParameterSpec::Kind::choice) outside.emplace_back(spec.name, "neither");
-    if (spec.above) outside.emplace_back(spec.name, *spec.above);
-    if (spec.above) outside.emplace_back(spec.name, *spec.above - 1);
-    if (spec.at_least) outside.emplace_back(spec.name, *spec.at_least - 1);
+    for (const auto& [limit, value] : {std::pair{spec.above, spec.above},
+                                       {spec.above, less(spec.above)},
+                                       {spec.at_least, less(spec.at_least)}})
+      if (limit) outside.emplace_back(spec.name, static_cast<std::int64_t>(*value));
   }
-  const bool one_value = operation.refuse == nullptr || *rc::gen::arbitrary<bool>();
-  if (one_value) {
-    RC_PRE(!outside.empty());
+  if (!outside.empty() && (!operation.refuse || *rc::gen::arbitrary<bool>())) {
     const auto [name, value] = *one_of(outside);
-    parameters[pointer_to(name)] = value.is_number() && value == std::floor(value.get<double>())
-                                       ? json(static_cast<std::int64_t>(value.get<double>()))
-                                       : value;
+    parameters[pointer_to(name)] = value;
   } else {
-    parameters = *independent_values(operation.parameters);
+    parameters = *independent_values(without_dtype(operation.parameters));
   }
   RC_PRE(!is_valid(operation, parameters));
   return parameters;

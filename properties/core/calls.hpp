@@ -17,9 +17,10 @@ struct Call {
 /// Parameters that are valid together. Shrink towards the required ones alone, at small values.
 nlohmann::json drawn_parameters(const Operation& operation);
 
-/// Parameters that must be refused: one value outside its range, or values that contradict each
-/// other. Nothing that right implementations may pass over: keys unknown or without a meaning.
-nlohmann::json drawn_refusal(const Operation& operation);
+/// These parameters, made such that they must be refused: one value outside its range, or values
+/// that contradict each other. Nothing that right implementations may pass over: keys unknown or
+/// without a meaning.
+nlohmann::json drawn_refusal(const Operation& operation, nlohmann::json parameters);
 
 /// What a drawn call holds beyond small shapes and any position.
 struct CallOptions {

@@ -209,7 +209,12 @@ void zeros_and_subnormals_are_numbers_like_others(Subject& subject, const Operat
 
 void what_must_be_refused_is_refused(Subject& subject, const Operation& operation) {
   Call call = drawn_call(subject, operation);
-  call.parameters = drawn_refusal(operation);
+  call.parameters = drawn_refusal(operation, call.parameters);
+  // Distances of 0 put nothing else in the way of an answer.
+  if (*rc::gen::arbitrary<bool>())
+    for (auto& [name, tensor] : call.inputs)
+      if (!is_float(tensor.dtype()))
+        for (std::size_t i = 0; i < tensor.size(); ++i) tensor.set_integer(i, 0);
   const Answer answer = subject.ask(operation.name, call.parameters, call.inputs);
   if (answer.kind == Answer::Kind::unsupported) RC_DISCARD(answer.message);
   if (answer.kind == Answer::Kind::outputs)
