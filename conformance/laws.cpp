@@ -18,6 +18,7 @@ Verdict verdict_of(Finding::Verdict verdict) {
       return Verdict::pass;
     case Finding::Verdict::unsupported:
       return Verdict::unsupported;
+    case Finding::Verdict::untested:
     case Finding::Verdict::fail:
       return Verdict::fail;
     case Finding::Verdict::error:

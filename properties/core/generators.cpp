@@ -44,6 +44,7 @@ std::vector<double> simpler(double x) {
   std::vector<double> candidates{0.0};
   if (x != 1) candidates.push_back(1.0);
   if (x < 0) candidates.push_back(-x);
+  if (x < 0 && x != -1) candidates.push_back(-1.0);
   int exponent;
   const double significand = std::frexp(x, &exponent);
   for (int bits : {1, 4, 12, 26}) {
@@ -170,13 +171,17 @@ rc::Gen<std::vector<std::int64_t>> position_lists(std::size_t count, std::int64_
 }
 
 rc::Gen<std::vector<std::size_t>> permutations(std::size_t count) {
+  // Which of those left comes next: one that is not 0 moves one entry.
   return gen::map(gen::container<std::vector<std::int64_t>>(count, between(0, 1 << 20)),
-                  [](const std::vector<std::int64_t>& keys) {
-                    std::vector<std::size_t> order(keys.size());
-                    std::iota(order.begin(), order.end(), std::size_t{0});
-                    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-                      return keys[a] < keys[b];
-                    });
+                  [](const std::vector<std::int64_t>& picks) {
+                    std::vector<std::size_t> left(picks.size()), order;
+                    std::iota(left.begin(), left.end(), std::size_t{0});
+                    for (std::int64_t pick : picks) {
+                      const auto next =
+                          left.begin() + pick % static_cast<std::int64_t>(left.size());
+                      order.push_back(*next);
+                      left.erase(next);
+                    }
                     return order;
                   });
 }

@@ -168,7 +168,7 @@ Finding check(const Law& law, Subject& subject, const Thoroughness& thoroughness
   if (!missed.empty()) {
     // What it excludes may be what the law is about.
     finding.verdict =
-        subject.was_excluded() ? Finding::Verdict::unsupported : Finding::Verdict::fail;
+        subject.was_excluded() ? Finding::Verdict::unsupported : Finding::Verdict::untested;
     finding.message =
         "never reached: " + missed + ", in " + std::to_string(finding.tests) + " experiments";
   }

@@ -19,9 +19,9 @@ struct Law {
 };
 
 struct Finding {
-  /// `crash` and `timeout` are of the implementation; so is `error`, an answer against the
-  /// protocol.
-  enum class Verdict { pass, unsupported, fail, error, crash, timeout };
+  /// `untested`: a class of must_reach was never met. `crash` and `timeout` are of the
+  /// implementation; so is `error`, an answer against the protocol.
+  enum class Verdict { pass, unsupported, untested, fail, error, crash, timeout };
   Verdict verdict = Verdict::pass;
   int tests = 0;                        ///< experiments that agreed
   std::string message;                  ///< what is wrong, with the smallest inputs that show it
