@@ -1,7 +1,11 @@
 #pragma once
 
+#include <array>
+#include <numeric>
+
 #include "properties/core/generators.hpp"
 #include "properties/core/law.hpp"
+#include "reference/core/registry.hpp"
 
 namespace posproof::properties::attention {
 
@@ -44,19 +48,79 @@ inline Encoding shaw(Dtype dtype) {
   return encoding;
 }
 inline Encoding t5(Dtype dtype) {
+  Tensor table = separated_rows(dtype, 8, kHeads);
+  for (std::size_t i = 1; i < table.size(); i += kHeads)  // heads differ, too
+    table.set(i, -table.value(i));
   return {{{"name", "t5"},
            {"parameters",
             {{"num_buckets", 8},
              {"max_distance", 20},
              {"bidirectional", *rc::gen::arbitrary<bool>()}}}},
-          {{"table", separated_rows(dtype, 8, kHeads)}}};
+          {{"table", table}}};
 }
 inline Encoding nope(Dtype) { return {{{"name", "nope"}}}; }
+
+inline const std::vector<std::string> kEveryScheme{"nope", "rope", "alibi", "shaw", "t5"};
+inline Encoding drawn_encoding(Dtype dtype) {
+  return std::array{nope, rope, alibi, shaw, t5}[*count_between(0, 4)](dtype);
+}
+inline std::string name_of(const Encoding& encoding) { return encoding.scheme["name"]; }
+
+inline Tensors drawn_inputs(Dtype dtype, std::size_t queries, std::size_t keys) {
+  return {{"q", *tensors(dtype, {kHeads, queries, kWidth}, 1)},
+          {"k", *tensors(dtype, {kHeads, keys, kWidth}, 1)},
+          {"v", *tensors(dtype, {kHeads, keys, kWidth}, 1)}};
+}
+
+inline Tensors self_attention(const Tensor& tokens) {
+  return {{"q", tokens}, {"k", tokens}, {"v", tokens}};
+}
+
+/// Token t is near 1 + e_t: distinct, with a common part in every pair, and values that show the
+/// weights.
+inline Tensor drawn_tokens(Dtype dtype) {
+  const Tensor noise = *tensors(dtype, {kHeads, 3, kWidth}, -3);
+  Tensor tokens(dtype, noise.shape());
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    tokens.set(i, 1 + noise.value(i) + (i / kWidth % 3 == i % kWidth ? 1 : 0));
+  return tokens;
+}
+
+/// first, first + 1, …, last − 1.
+inline Order from_to(std::size_t first, std::size_t last) {
+  Order order(last - first);
+  std::iota(order.begin(), order.end(), first);
+  return order;
+}
 
 inline Measured attended(Subject& subject, const Encoding& encoding, bool causal, Tensors inputs) {
   inputs.insert(encoding.tensors.begin(), encoding.tensors.end());
   return subject.measure("attention", {{"scheme", encoding.scheme}, {"causal", causal}}, inputs)
       .at("out");
 }
+
+/// What it should be, in double arithmetic: good enough to know how large an effect should be.
+inline xt::xarray<double> estimated(const Encoding& encoding, bool causal, Tensors inputs) {
+  inputs.insert(encoding.tensors.begin(), encoding.tensors.end());
+  const Operation& operation = find_operation("attention");
+  const json parameters{{"scheme", encoding.scheme}, {"causal", causal}};
+  return operation.formula
+      .estimate(checked_parameters(operation, parameters), Inputs<double>(inputs), Recipe::exact)
+      .at("out")
+      .values;
+}
+
+/// Row order[i] of a is row i of b.
+inline void require_rows(const Measured& a, const Order& order, const Measured& b) {
+  for (std::size_t h = 0; h < kHeads; ++h)
+    for (std::size_t i = 0; i < order.size(); ++i)
+      for (std::size_t lane = 0; lane < kWidth; ++lane)
+        require_meet(a.range(h, order[i], lane), b.range(h, i, lane),
+                     "out of token " + std::to_string(order[i]));
+}
+
+std::vector<Law> laws_of_layers();
+std::vector<Law> laws_of_schemes();
+std::vector<Law> laws_of_state();
 
 }  // namespace posproof::properties::attention
