@@ -1,6 +1,7 @@
 #include "properties/rope.hpp"
 
 #include <array>
+#include <cmath>
 #include <numeric>
 
 namespace posproof::properties::rope {
@@ -110,136 +111,124 @@ void layouts_are_equal_up_to_the_lane_permutation(Subject& subject) {
   RC_CLASSIFY(half.pairs > 1 && at[0] != 0, "several pairs");
 }
 
-void linear_scaling_is_a_fractional_position(Subject& subject) {
-  Rotation plain = drawn_rotation();
-  plain.parameters.erase("rope_scaling");
-  const std::int64_t quarters = *between(1, 64);
-  const double factor = static_cast<double>(quarters) / 4;
-  const Rotation scaled = plain.with("rope_scaling", {{"rope_type", "linear"}, {"factor", factor}});
-  const Tensor x = *tensors(subject.drawn_dtype(), {1, 1, plain.head_dim});
-  const std::int64_t p = *positions(1 << 20);
-  const Measured y = applied(subject, plain, x, {4 * p}),
-                 z = applied(subject, scaled, x, {quarters * p});
-  for (std::size_t lane = 0; lane < plain.head_dim; ++lane)
-    require_meet(y.range(0, 0, lane), z.range(0, 0, lane), "lane " + std::to_string(lane));
-  RC_CLASSIFY(p != 0 && quarters != 4 && radius(z.range(0, 0, 0)) < std::fabs(x.value(0)) / 64,
-              "tells");
-}
-
-/// What none of the laws of a rotation see: which way, and how fast. (cos, sin) of one radian a
-/// position, in the first pair.
-void the_first_pair_turns_by_one_radian_per_position(Subject& subject) {
+/// On a lattice that holds every sum in every type.
+void rotation_is_linear(Subject& subject) {
   const Rotation rotation = drawn_rotation();
+  const Dtype dtype = subject.drawn_dtype();
+  const auto eighths =
+      *rc::gen::container<std::vector<std::int64_t>>(2 * rotation.head_dim, between(-8, 8));
+  const std::vector<double> factors{1, -1, 2, 0.5, -0.5};
+  const double a = *one_of(factors), b = *one_of(factors);
+  const int exponent = static_cast<int>(*between(-8, 3));
+  Tensor x(dtype, {3, 1, rotation.head_dim});
+  for (std::size_t lane = 0; lane < rotation.head_dim; ++lane) {
+    const double first = std::ldexp(static_cast<double>(eighths[lane]), exponent),
+                 second =
+                     std::ldexp(static_cast<double>(eighths[rotation.head_dim + lane]), exponent);
+    const std::array values{first, second, a * first + b * second};
+    for (std::size_t row = 0; row < 3; ++row) x.set(row * rotation.head_dim + lane, values[row]);
+  }
   const std::int64_t p = *positions(kFar);
-  const Matrix turn = matrix_of(subject, rotation, subject.drawn_dtype(), p);
+  const Measured y = applied(subject, rotation, x, {p, p, p});
+  double error = 0, size = 0;
+  for (std::size_t lane = 0; lane < rotation.head_dim; ++lane) {
+    require_meet(y.range(2, 0, lane),
+                 Range(a) * y.range(0, 0, lane) + Range(b) * y.range(1, 0, lane),
+                 "R(ax + by) and aR(x) + bR(y), lane " + std::to_string(lane));
+    error = std::max(error, radius(y.range(2, 0, lane)));
+    size = std::max(size, std::fabs(x.value(2 * rotation.head_dim + lane)));
+  }
+  RC_CLASSIFY(p != 0 && a != b && error < size / 64, "tells");
+}
+
+/// In the first pair, (cos, sin) of two positions are 2·|sin(Δ/2)| apart, and so at least 1/√2 of
+/// that in one of the two, unless no true change exceeds the bounds twice, one for the answer and
+/// one for what it says of the truth.
+void distinct_positions_turn_differently(Subject& subject) {
+  const Rotation rotation = drawn_rotation();
+  const std::int64_t p = *positions(kFar), step = *rc::gen::weightedOneOf<std::int64_t>(
+                                               {{1, between(1, 7)}, {1, positions(kFar)}});
   const auto [first, second] = rotation.lanes(0);
-  const SinCos<Range> wave =
-      sin_cos(Range(Range(static_cast<double>(p)) / Range(rotation.factor())));
-  require_meet(turn(first, first), wave.cos, "cos");
-  require_meet(turn(second, first), wave.sin, "sin");
-  RC_CLASSIFY(p != 0 && radius(turn(second, first)) < 1. / 64, "tells");
-}
-
-/// (ω_i·factor)^(r/2)·θ^i = 1.
-void frequencies_are_geometric_from_1_to_the_base(Subject& subject) {
-  const Rotation rotation = drawn_rotation();
-  const Measured omega =
-      subject.measure("rope.inv_freq", rotation.frequencies(subject.drawn_dtype()), {})
-          .at("inv_freq");
-  for (std::size_t i = 0; i < rotation.pairs; ++i) {
-    Range product(1);
-    for (std::size_t n = 0; n < rotation.pairs; ++n)
-      product *= omega.range(i) * Range(rotation.factor());
-    for (std::size_t n = 0; n < i; ++n)
-      product *= Range(rotation.parameters["rope_theta"].get<double>());
-    require_meet(product, Range(1), "frequency " + std::to_string(i));
+  Tensor x(subject.drawn_dtype(), {2, 1, rotation.head_dim});
+  for (std::size_t row : {0, 1}) x.set(row * rotation.head_dim + first, 1);
+  const Measured y = applied(subject, rotation, x, {p, p + step});
+  bool differ = false;
+  double error = 0;
+  for (std::size_t lane : {first, second}) {
+    const Range &here = y.range(0, 0, lane), &there = y.range(1, 0, lane);
+    differ = differ || !meet(here, there);
+    error = std::max(error, radius(here) + radius(there));
   }
-  RC_CLASSIFY(rotation.pairs > 2, "several pairs");
+  const Range half_turn = Range(static_cast<double>(step)) / Range(2 * rotation.factor());
+  const double apart = 2 * std::fabs(estimate(sin_cos(half_turn).sin));
+  const bool must_differ = apart / std::sqrt(2.) > 2 * error * (1 + 1e-9) + 1e-12;
+  if (must_differ && !differ)
+    RC_FAIL("positions " + std::to_string(p) + " and " + std::to_string(p + step) +
+            " turn the first pair alike");
+  RC_CLASSIFY(must_differ && step == 1, "neighbours");
+  RC_CLASSIFY(must_differ && std::abs(step) > 7, "far apart");
 }
 
-void apply_turns_by_the_cos_and_sin_of_the_table(Subject& subject) {
+/// A cache that moves is turned on from what it holds, rounding and all: an error (e1, e2) of a
+/// pair becomes at most |e1| + |e2| in each of its lanes.
+void a_shifted_cache_equals_rotating_once(Subject& subject) {
   const Rotation rotation = drawn_rotation();
-  const Dtype dtype = subject.drawn_dtype();
-  const std::vector<std::int64_t> at = *position_lists(2, kFar);
-  const std::size_t heads = *count_between(1, 3);
-  const Tensor x = *tensors(dtype, {2, heads, rotation.head_dim});
-  const auto table =
-      subject.measure("rope.cos_sin", rotation.frequencies(dtype), {{"positions", integers(at)}});
-  const Measured y = applied(subject, rotation, x, at);
-  for (std::size_t t = 0; t < 2; ++t)
-    for (std::size_t n = 0; n < heads * rotation.pairs; ++n) {
-      const std::size_t h = n / rotation.pairs, i = n % rotation.pairs;
-      const Range cos = table.at("cos").range(t, i), sin = table.at("sin").range(t, i);
+  const Tensor x = *tensors(subject.drawn_dtype(), {1, 1, rotation.head_dim});
+  const auto shifts =
+      *rc::gen::container<std::vector<std::int64_t>>(*count_between(1, 4), positions(kFar / 4));
+  std::int64_t at = *positions(kFar);
+  Measured cached = applied(subject, rotation, x, {at});
+  std::vector<double> carried(rotation.head_dim, 0);
+  for (std::int64_t shift : shifts) {
+    for (std::size_t i = 0; i < rotation.pairs; ++i) {
       const auto [first, second] = rotation.lanes(i);
-      const std::size_t row = (t * heads + h) * rotation.head_dim;
-      const Range x1(x.value(row + first)), x2(x.value(row + second));
-      require_meet(y.range(t, h, first), x1 * cos - x2 * sin, "first of pair " + std::to_string(i));
-      require_meet(y.range(t, h, second), x1 * sin + x2 * cos,
-                   "second of pair " + std::to_string(i));
+      carried[first] = carried[second] =
+          carried[first] + cached.limit[first] + carried[second] + cached.limit[second];
     }
-  RC_CLASSIFY(heads > 1 && at[1] != 0 && radius(table.at("sin").range(1, 0)) < 1. / 64, "tells");
-}
-
-/// cos and sin of quarter turns make signed copies: exact in any arithmetic.
-void given_quarter_turns_move_lanes_exactly(Subject& subject) {
-  const Rotation rotation = drawn_rotation();
-  const Dtype dtype = subject.drawn_dtype();
-  const bool inverse = *rc::gen::arbitrary<bool>();
-  const Tensor x = *tensors(dtype, {1, 1, rotation.head_dim});
-  const auto quarters =
-      *rc::gen::container<std::vector<std::int64_t>>(rotation.pairs, between(0, 3));
-  Tensor cos(dtype, {1, rotation.pairs}), sin(dtype, {1, rotation.pairs}), expected = x;
-  for (std::size_t i = 0; i < rotation.pairs; ++i) {
-    const double c = std::array{1., 0., -1., 0.}[static_cast<std::size_t>(quarters[i])],
-                 s = std::array{0., 1., 0., -1.}[static_cast<std::size_t>(quarters[i])],
-                 turn = inverse ? -s : s;
-    cos.set(i, c);
-    sin.set(i, s);
-    const auto [first, second] = rotation.lanes(i);
-    expected.set(first, x.value(first) * c - x.value(second) * turn);
-    expected.set(second, x.value(first) * turn + x.value(second) * c);
+    cached = applied(subject, rotation, cached.got, {shift});
+    at += shift;
   }
-  const Measured y =
-      subject
-          .measure("rope.rotate", {{"layout", rotation.parameters["layout"]}, {"inverse", inverse}},
-                   {{"x", x}, {"cos", cos}, {"sin", sin}})
-          .at("y");
-  for (std::size_t i = 0; i < x.size(); ++i) RC_ASSERT(y.got.value(i) == expected.value(i));
-  RC_CLASSIFY(inverse && rotation.pairs > 1, "several pairs, inverse");
+  const Measured once = applied(subject, rotation, x, {at});
+  double error = 0, size = 0;
+  for (std::size_t lane = 0; lane < rotation.head_dim; ++lane) {
+    require_meet(cached.range(0, 0, lane) + range_around(0, carried[lane] * (1 + 1e-9)),
+                 once.range(0, 0, lane), "turned on and turned once, lane " + std::to_string(lane));
+    error = std::max(error, carried[lane] + radius(once.range(0, 0, lane)));
+    size = std::max(size, std::fabs(x.value(lane)));
+  }
+  const bool tells = shifts[0] != 0 && error < size / 16;
+  RC_CLASSIFY(tells && shifts[0] < 0, "moved towards the start");
+  RC_CLASSIFY(tells && shifts.size() > 2, "moved several times");
 }
 
 }  // namespace
 
 std::vector<Law> laws() {
   const Text apply{"rope.apply"}, tells{"tells"};
-  return {{"rope/score_depends_on_the_offset_only", apply, score_depends_on_the_offset_only, tells},
-          {"rope/rotation_preserves_the_norm_of_every_pair", apply,
-           rotation_preserves_the_norm_of_every_pair, tells},
-          {"rope/rotation_is_orthogonal", apply, rotation_is_orthogonal, tells},
-          {"rope/rotations_compose", apply, rotations_compose, tells},
-          {"rope/inverse_undoes_the_rotation", apply, inverse_undoes_the_rotation, tells},
-          {"rope/position_0_changes_nothing", apply, position_0_changes_nothing},
-          {"rope/the_tail_keeps_its_bits", apply, the_tail_keeps_its_bits, {"has a tail"}},
-          {"rope/layouts_are_equal_up_to_the_lane_permutation",
-           apply,
-           layouts_are_equal_up_to_the_lane_permutation,
-           {"several pairs"}},
-          {"rope/linear_scaling_is_a_fractional_position", apply,
-           linear_scaling_is_a_fractional_position, tells},
-          {"rope/the_first_pair_turns_by_one_radian_per_position", apply,
-           the_first_pair_turns_by_one_radian_per_position, tells},
-          {"rope/frequencies_are_geometric_from_1_to_the_base",
-           {"rope.inv_freq"},
-           frequencies_are_geometric_from_1_to_the_base,
-           {"several pairs"}},
-          {"rope/apply_turns_by_the_cos_and_sin_of_the_table",
-           {"rope.apply", "rope.cos_sin"},
-           apply_turns_by_the_cos_and_sin_of_the_table,
-           tells},
-          {"rope/given_quarter_turns_move_lanes_exactly",
-           {"rope.rotate"},
-           given_quarter_turns_move_lanes_exactly,
-           {"several pairs, inverse"}}};
+  std::vector<Law> all{
+      {"rope/score_depends_on_the_offset_only", apply, score_depends_on_the_offset_only, tells},
+      {"rope/rotation_preserves_the_norm_of_every_pair", apply,
+       rotation_preserves_the_norm_of_every_pair, tells},
+      {"rope/rotation_is_orthogonal", apply, rotation_is_orthogonal, tells},
+      {"rope/rotations_compose", apply, rotations_compose, tells},
+      {"rope/inverse_undoes_the_rotation", apply, inverse_undoes_the_rotation, tells},
+      {"rope/position_0_changes_nothing", apply, position_0_changes_nothing},
+      {"rope/the_tail_keeps_its_bits", apply, the_tail_keeps_its_bits, {"has a tail"}},
+      {"rope/layouts_are_equal_up_to_the_lane_permutation",
+       apply,
+       layouts_are_equal_up_to_the_lane_permutation,
+       {"several pairs"}},
+      {"rope/rotation_is_linear", apply, rotation_is_linear, tells},
+      {"rope/distinct_positions_turn_differently",
+       apply,
+       distinct_positions_turn_differently,
+       {"neighbours", "far apart"}},
+      {"rope/a_shifted_cache_equals_rotating_once",
+       apply,
+       a_shifted_cache_equals_rotating_once,
+       {"moved towards the start", "moved several times"}}};
+  for (Law& law : laws_of_tables()) all.push_back(std::move(law));
+  return all;
 }
 
 }  // namespace posproof::properties::rope

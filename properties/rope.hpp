@@ -91,4 +91,7 @@ inline Range dot(const Measured& y, std::size_t a, std::size_t b) {
   return sum;
 }
 
+/// Of frequencies, tables and turns by a given table.
+std::vector<Law> laws_of_tables();
+
 }  // namespace posproof::properties::rope
