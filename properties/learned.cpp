@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "properties/core/generators.hpp"
 #include "properties/core/law.hpp"
 
@@ -60,6 +62,34 @@ void rows_keep_their_bits(Subject& subject) {
   }
 }
 
+/// The two absolute encodings differ in where a row comes from, and in nothing else.
+void equals_sinusoidal_when_its_table_is(Subject& subject) {
+  const Reading reading = drawn_reading();
+  const Dtype dtype = subject.drawn_dtype();
+  const json sinusoidal{{"d_model", 2 * *count_between(1, 4)}, {"dtype", name(dtype)}};
+  const std::int64_t last = *between(0, 40);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(reading.first + last + 1));
+  std::iota(all.begin(), all.end(), -reading.first);
+  const std::vector<std::int64_t> at = drawn_positions(3, last);
+  const Measured table =
+      subject.measure("sinusoidal.table", sinusoidal, {{"positions", integers(all)}}).at("table");
+  const Measured direct =
+      subject.measure("sinusoidal.table", sinusoidal, {{"positions", integers(at)}}).at("table");
+  const Measured read = subject
+                            .measure("learned.embed", reading.parameters,
+                                     {{"table", table.got}, {"positions", integers(at)}})
+                            .at("rows");
+  const std::size_t width = read.got.shape()[1];
+  for (std::size_t i = 0; i < read.got.size(); ++i) {
+    const auto row = static_cast<std::size_t>(at[i / width] + reading.first);
+    RC_ASSERT(read.got.bits(i) == table.got.bits(row * width + i % width));
+    require_meet(range_around(read.got.value(i), table.limit[row * width + i % width]),
+                 direct.range.data()[i],
+                 "learned and sinusoidal row of position " + std::to_string(at[i / width]));
+  }
+  RC_CLASSIFY(reading.first > 0, "shifted");
+}
+
 /// A table has an end; a row is never made up, nor taken from the other end.
 void a_position_outside_the_table_is_refused(Subject& subject) {
   const Reading reading = drawn_reading();
@@ -85,6 +115,10 @@ std::vector<Law> laws() {
   const std::vector<std::string> embed{"learned.embed"};
   return {{"learned/a_position_reads_its_row", embed, a_position_reads_its_row, {"shifted"}},
           {"learned/rows_keep_their_bits", embed, rows_keep_their_bits},
+          {"learned/equals_sinusoidal_when_its_table_is",
+           {"learned.embed", "sinusoidal.table"},
+           equals_sinusoidal_when_its_table_is,
+           {"shifted"}},
           {"learned/a_position_outside_the_table_is_refused",
            embed,
            a_position_outside_the_table_is_refused,

@@ -1,78 +1,10 @@
-#include "reference/sinusoidal.hpp"
+#include "properties/sinusoidal.hpp"
 
-#include <Eigen/Dense>
-
-#include "properties/core/generators.hpp"
-#include "properties/core/law.hpp"
 #include "reference/core/registry.hpp"
+#include "reference/sinusoidal.hpp"
 
 namespace posproof::properties::sinusoidal {
 namespace {
-
-using nlohmann::json;
-using Pair = Eigen::Matrix<Range, 2, 1>;
-
-/// Far enough for every context, near enough that p + k stays below 2^31.
-constexpr std::int64_t kFar = std::int64_t{1} << 29;
-
-struct Encoding {
-  json parameters;
-  std::size_t width;
-  double scale;
-
-  std::size_t pairs() const { return width / 2; }
-};
-
-Encoding drawn_encoding(Subject& subject) {
-  const std::size_t width = *count_between(2, 24);
-  const double scale = *one_of(std::vector<double>{1, 1, 0.5, 3});
-  json parameters{
-      {"d_model", width},
-      {"base", *one_of(std::vector<double>{10000, 2, 100, 500000})},
-      {"scale", scale},
-      {"layout", *one_of(std::vector<std::string>{"interleaved", "concat", "concat_cos_first"})},
-      {"dtype", name(subject.drawn_dtype())}};
-  if (width >= 4)
-    parameters["denominator"] = *one_of(std::vector<std::string>{"half", "half_minus_one"});
-  if (width % 2 != 0) parameters["odd"] = "zero_pad";
-  return {parameters, width, scale};
-}
-
-/// Rows of the table for these positions.
-class Rows {
- public:
-  Rows(Subject& subject, const Encoding& encoding, const std::vector<std::int64_t>& positions)
-      : encoding_(encoding),
-        table_(subject
-                   .measure("sinusoidal.table", encoding.parameters,
-                            {{"positions", integers(positions)}})
-                   .at("table")) {}
-
-  const Measured& table() const { return table_; }
-
-  /// (sin, cos) of pair i, as section 3.5 has them.
-  Pair pair(std::size_t row, std::size_t i) const {
-    const std::string layout = encoding_.parameters["layout"];
-    const std::size_t pairs = encoding_.pairs();
-    std::size_t sin = 2 * i, cos = 2 * i + 1;
-    if (layout == "concat") sin = i, cos = i + pairs;
-    if (layout == "concat_cos_first") sin = i + pairs, cos = i;
-    return {table_.range(row, sin), table_.range(row, cos)};
-  }
-
-  Range dot(std::size_t a, std::size_t b) const {
-    Range sum(0);
-    for (std::size_t lane = 0; lane < encoding_.width; ++lane)
-      sum += table_.range(a, lane) * table_.range(b, lane);
-    return sum;
-  }
-
- private:
-  Encoding encoding_;
-  Measured table_;
-};
-
-std::string of_pair(std::size_t i) { return "pair " + std::to_string(i); }
 
 /// PE(p+k) = [[cos kω, sin kω], [−sin kω, cos kω]]·PE(p) for every pair.
 void a_step_rotates_every_pair(Subject& subject) {
@@ -129,6 +61,34 @@ void near_positions_have_rows_of_their_own(Subject& subject) {
   RC_ASSERT(!meet(a(0), b(0)) || !meet(a(1), b(1)));
 }
 
+/// The angle of position 1 is the frequency: every ω is in (0, 1], where atan2 has one answer.
+Range frequency_read_off(const Pair& at_1) {
+  Range omega;
+  mpfi_atan2(omega.backend().data(), at_1(0).backend().data(), at_1(1).backend().data());
+  return omega;
+}
+
+/// 2π/ω_i = 2π·base^(i/n), from 2π to 2π·base^(1 − 2/d) where n = d/2: that is ω_i^2n·base^2i = 1.
+void wavelengths_are_geometric_from_2_pi(Subject& subject) {
+  const Encoding encoding = drawn_encoding(subject);
+  const Rows rows(subject, encoding, {1});
+  const std::size_t pairs = encoding.pairs();
+  const bool is_half = encoding.parameters.value("denominator", "half") == "half";
+  const std::size_t twice_n = is_half ? encoding.width : 2 * (pairs - 1);
+  bool tells = false;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const Range omega = frequency_read_off(rows.pair(0, i));
+    Range product = i == 0 ? omega : Range(1);
+    for (std::size_t n = 0; i > 0 && n < twice_n; ++n) product *= omega;
+    for (std::size_t n = 0; n < 2 * i; ++n)
+      product *= Range(encoding.parameters["base"].get<double>());
+    require_meet(product, Range(1), "frequency of " + of_pair(i));
+    tells = tells || (i == pairs - 1 && radius(product) < 1. / 4);
+  }
+  RC_CLASSIFY(tells && pairs > 2 && is_half, "half");
+  RC_CLASSIFY(tells && pairs > 2 && !is_half, "half minus one");
+}
+
 /// sin 0 = 0 and cos 0 = 1, and an odd width ends in 0.
 void position_0_and_padding_are_exact(Subject& subject) {
   const Encoding encoding = drawn_encoding(subject);
@@ -148,7 +108,7 @@ void position_0_and_padding_are_exact(Subject& subject) {
 
 std::vector<Law> laws() {
   const std::vector<std::string> table{"sinusoidal.table"};
-  return {
+  std::vector<Law> all{
       {"sinusoidal/a_step_rotates_every_pair", table, a_step_rotates_every_pair, {"several pairs"}},
       {"sinusoidal/every_pair_lies_on_the_unit_circle",
        table,
@@ -163,7 +123,13 @@ std::vector<Law> laws() {
       {"sinusoidal/position_0_and_padding_are_exact",
        table,
        position_0_and_padding_are_exact,
-       {"odd width"}}};
+       {"odd width"}},
+      {"sinusoidal/wavelengths_are_geometric_from_2_pi",
+       table,
+       wavelengths_are_geometric_from_2_pi,
+       {"half", "half minus one"}}};
+  for (Law& law : laws_of_extrapolation()) all.push_back(std::move(law));
+  return all;
 }
 
 }  // namespace posproof::properties::sinusoidal
