@@ -1,5 +1,7 @@
 #include "reference/alibi.hpp"
 
+#include <algorithm>
+
 #include "properties/core/generators.hpp"
 #include "properties/core/law.hpp"
 #include "reference/core/registry.hpp"
@@ -129,6 +131,48 @@ void slopes_are_geometric(Subject& subject) {
   RC_CLASSIFY(last > 1, "three heads or more");
 }
 
+/// Whatever the limit, the bias is below it at twice the distance where the slope reaches it.
+void bias_has_no_floor(Subject& subject) {
+  const json parameters = with(drawn_slopes(subject), "causal", *rc::gen::arbitrary<bool>());
+  const Parameters checked = checked_parameters(find_operation("alibi.bias"), parameters);
+  std::vector<double> slopes;
+  for (std::int64_t h = 0; h < parameters["num_heads"]; ++h)
+    slopes.push_back(estimate(reference::alibi::slope<Range>(checked, h)));
+  double farthest = std::ldexp(1, 31) - 1;
+  if (parameters["dtype"] == "f16")
+    farthest = std::min(farthest, 32768 / *std::max_element(slopes.begin(), slopes.end()));
+  const std::int64_t distance =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(farthest) >> *between(0, 20));
+  const std::int64_t key = -(distance / 2);
+  const Measured b = bias(subject, parameters, {key + distance}, {key});
+  bool falls = false;
+  for (std::size_t h = 0; h < slopes.size(); ++h) {
+    const double limit = slopes[h] * static_cast<double>(distance) / 2;
+    if (b.limit[h] >= limit * (1 - 1e-9)) continue;
+    RC_ASSERT(b.got.value(h) < -limit);
+    falls = true;
+  }
+  RC_CLASSIFY(falls && distance > 1 << 24, "beyond any context");
+}
+
+/// One pair of positions, alone and in a sequence that goes on behind them.
+void bias_is_the_same_at_every_training_length(Subject& subject) {
+  const json parameters = with(drawn_slopes(subject), "causal", *rc::gen::arbitrary<bool>());
+  const std::int64_t query = *positions(reach(parameters)), key = *positions(reach(parameters));
+  std::vector<std::int64_t> queries = *position_lists(2, reach(parameters)),
+                            keys = *position_lists(3, reach(parameters));
+  const std::int64_t last = *std::max_element(keys.begin(), keys.end());
+  const std::size_t i = *count_between(0, 2), j = *count_between(0, 3);
+  queries.insert(queries.begin() + static_cast<std::ptrdiff_t>(i), query);
+  keys.insert(keys.begin() + static_cast<std::ptrdiff_t>(j), key);
+  const Measured alone = bias(subject, parameters, {query}, {key}),
+                 among = bias(subject, parameters, queries, keys);
+  for (std::size_t h = 0; h < alone.got.size(); ++h)
+    require_meet(alone.range(h, 0, 0), among.range(h, i, j),
+                 "bias alone and among others, head " + std::to_string(h));
+  RC_CLASSIFY(query != key && last > std::max(query, key), "in a longer sequence");
+}
+
 /// Softmax cannot tell the forms apart: their difference is one number per row.
 void forms_differ_by_a_constant_per_row(Subject& subject) {
   const json parameters = drawn_slopes(subject);
@@ -140,6 +184,34 @@ void forms_differ_by_a_constant_per_row(Subject& subject) {
     require_meet(key.range(h, 0, 0) - distance.range(h, 0, 0),
                  key.range(h, 0, 1) - distance.range(h, 0, 1), "head " + std::to_string(h));
   RC_CLASSIFY(keys[0] != keys[1] && query != 0, "two keys");
+}
+
+/// And so the key form serves wherever the distance form has no keys after the query, or counts
+/// them as negative distances.
+void attention_cannot_tell_the_forms_apart(Subject& subject) {
+  const Dtype dtype = subject.drawn_dtype();
+  const std::size_t heads = *count_between(1, 3), tokens = *count_between(2, 4);
+  json parameters{{"num_heads", heads}, {"bias_max", *one_of(std::vector<double>{2, 8, 0.5})}};
+  const bool causal = *rc::gen::arbitrary<bool>();
+  parameters["causal"] = !causal || *rc::gen::arbitrary<bool>();
+  std::vector<std::int64_t> at{*between(0, 64)};
+  while (at.size() < tokens) at.push_back(at.back() + *between(1, 8));
+  Tensors inputs;
+  for (const char* name : {"q", "k", "v"})
+    inputs.emplace(name, *tensors(dtype, {heads, tokens, 4}, 1));
+  for (const char* name : {"q_positions", "k_positions"}) inputs.emplace(name, integers(at));
+  const auto out_in_form = [&](const char* form) {
+    const json scheme{{"name", "alibi"}, {"parameters", with(parameters, "form", form)}};
+    return subject.measure("attention", {{"scheme", scheme}, {"causal", causal}}, inputs).at("out");
+  };
+  const Measured distance = out_in_form("distance"), key = out_in_form("key");
+  double error = 0;
+  for (std::size_t i = 0; i < key.got.size(); ++i) {
+    require_meet(distance.range.data()[i], key.range.data()[i], "out " + std::to_string(i));
+    error = std::max(error, radius(key.range.data()[i]));
+  }
+  RC_CLASSIFY(causal && at[0] != 0 && error < 1. / 16, "under a mask");
+  RC_CLASSIFY(!causal && at[0] != 0 && error < 1. / 16, "without a mask");
 }
 
 }  // namespace
@@ -168,7 +240,16 @@ std::vector<Law> laws() {
       {"alibi/forms_differ_by_a_constant_per_row",
        bias,
        forms_differ_by_a_constant_per_row,
-       {"two keys"}}};
+       {"two keys"}},
+      {"alibi/bias_has_no_floor", bias, bias_has_no_floor, {"beyond any context"}},
+      {"alibi/bias_is_the_same_at_every_training_length",
+       bias,
+       bias_is_the_same_at_every_training_length,
+       {"in a longer sequence"}},
+      {"alibi/attention_cannot_tell_the_forms_apart",
+       {"attention"},
+       attention_cannot_tell_the_forms_apart,
+       {"under a mask", "without a mask"}}};
 }
 
 }  // namespace posproof::properties::alibi

@@ -148,6 +148,69 @@ void value_term_of_one_key_is_the_row_of_its_offset(Subject& subject) {
               "clipped");
 }
 
+/// The rows of (offset) logits, padded by one column, read on in rows of one column less: row i
+/// then begins i columns later (Huang et al. 2018, section 3.4.1). Element [i, j] of the result is
+/// where the flat order puts it.
+std::size_t skewed(std::size_t i, std::size_t j, std::size_t length) {
+  const std::size_t flat = i * (2 * length - 1) + (length - 1) + j;
+  return flat / (2 * length) * (2 * length - 1) + flat % (2 * length);
+}
+
+/// Each query against all 2L − 1 offsets, skewed: what contiguous positions need, without looking
+/// up a row for each pair.
+void gather_form_equals_skew_form(Subject& subject) {
+  const Clipping clipping = drawn_clipping();
+  const Dtype dtype = subject.drawn_dtype();
+  const std::size_t length = *count_between(1, 6), width = *count_between(1, 4);
+  const Tensor q = *tensors(dtype, {2, length, width}),
+               table = *tensors(dtype, {clipping.rows(), width});
+  const std::int64_t start = *positions(kFar);
+  std::vector<std::int64_t> at, offsets;
+  for (std::size_t i = 0; i < length; ++i) at.push_back(start + static_cast<std::int64_t>(i));
+  for (std::size_t c = 0; c < 2 * length - 1; ++c)
+    offsets.push_back(static_cast<std::int64_t>(c) - static_cast<std::int64_t>(length - 1));
+  const Measured gathered = key_logits(subject, clipping, q, table, at, at);
+  const Measured all =
+      key_logits(subject, clipping, q, table, std::vector<std::int64_t>(length, 0), offsets);
+  for (std::size_t h : {0, 1})
+    for (std::size_t i = 0; i < length; ++i)
+      for (std::size_t j = 0; j < length; ++j)
+        require_meet(gathered.range(h, i, j),
+                     all.range.data()[h * length * (2 * length - 1) + skewed(i, j, length)],
+                     "logits gathered and skewed, " + to_string(Shape{h, i, j}));
+  const auto farthest = static_cast<std::int64_t>(length) - 1;
+  RC_CLASSIFY(clipping.max_distance > 0 && farthest > clipping.max_distance, "clipped");
+  RC_CLASSIFY(farthest > 1 && farthest <= clipping.max_distance, "inside");
+}
+
+/// One visible key weighs 1: the output is its value and its offset's row.
+void attention_adds_the_value_term(Subject& subject) {
+  const Clipping clipping = drawn_clipping();
+  const Dtype dtype = subject.drawn_dtype();
+  const std::size_t width = *count_between(1, 4);
+  Tensors inputs;
+  for (const char* name : {"q", "k", "v"}) inputs.emplace(name, *tensors(dtype, {2, 1, width}, 1));
+  for (const char* name : {"relative_keys", "relative_values"})
+    inputs.emplace(name, *tensors(dtype, {clipping.rows(), width}, 1));
+  const std::int64_t query = *positions(kFar),
+                     key = drawn_around(query, clipping.max_distance, 1)[0];
+  inputs.emplace("q_positions", integers({query}));
+  inputs.emplace("k_positions", integers({key}));
+  const json scheme{{"name", "shaw"}, {"parameters", clipping.parameters}};
+  const Measured out = subject.measure("attention", {{"scheme", scheme}}, inputs).at("out");
+  const std::int64_t offset = clipping.offset(query, key);
+  const auto row = static_cast<std::size_t>(offset + clipping.max_distance);
+  bool tells = false;
+  for (std::size_t i = 0; i < 2 * width; ++i) {
+    const double added = inputs.at("relative_values").value(row * width + i % width);
+    require_meet(out.range.data()[i], Range(inputs.at("v").value(i)) + Range(added),
+                 "out, and the value and the row of offset " + std::to_string(offset));
+    tells = tells || std::fabs(added) > 4 * radius(out.range.data()[i]);
+  }
+  RC_CLASSIFY(tells && offset < 0, "before");
+  RC_CLASSIFY(tells && offset > 0, "after");
+}
+
 /// Both terms vanish with their tables, and nothing else does.
 void zero_tables_give_plain_attention(Subject& subject) {
   const Clipping clipping = drawn_clipping();
@@ -183,6 +246,14 @@ std::vector<Law> laws() {
        {"shaw.value_term"},
        value_term_of_one_key_is_the_row_of_its_offset,
        {"clipped"}},
+      {"shaw/gather_form_equals_skew_form",
+       logits,
+       gather_form_equals_skew_form,
+       {"clipped", "inside"}},
+      {"shaw/attention_adds_the_value_term",
+       {"attention"},
+       attention_adds_the_value_term,
+       {"before", "after"}},
       {"shaw/zero_tables_give_plain_attention", {"attention"}, zero_tables_give_plain_attention}};
 }
 
