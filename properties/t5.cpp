@@ -1,3 +1,5 @@
+#include <boost/multiprecision/cpp_int.hpp>
+
 #include "properties/core/generators.hpp"
 #include "properties/core/law.hpp"
 
@@ -73,6 +75,84 @@ void near_distances_have_a_bucket_each(Subject& subject) {
   RC_ASSERT(buckets(subject, bucketing, {direction * n})[0] == base + n);
 }
 
+using Integer = boost::multiprecision::cpp_int;
+
+/// Where the logarithm puts the begin of each bucket: bucket e + j holds the distances n with
+/// (n/e)^m >= (M/e)^j, where e buckets hold one distance each and m = (buckets − e) reach up to M.
+class Begins {
+ public:
+  explicit Begins(const Bucketing& bucketing)
+      : exact_(bucketing.per_direction() / 2),
+        max_distance_(bucketing.max_distance),
+        ranges_(static_cast<unsigned>(bucketing.per_direction() - exact_)) {}
+
+  /// Less than, equal to, or more than 0 as n lies before, at, or behind the begin of e + j.
+  int compared(std::int64_t n, unsigned j) const {
+    const Integer power = pow(Integer(n), ranges_);
+    return power.compare(pow(Integer(max_distance_), j) * pow(Integer(exact_), ranges_ - j));
+  }
+
+  /// The first distance of bucket e + j, or of those behind it that begin there too.
+  std::int64_t first_of(unsigned j) const {
+    std::int64_t before = exact_ - 1, first = max_distance_;
+    while (first - before > 1) {
+      const std::int64_t middle = before + (first - before) / 2;
+      (compared(middle, j) < 0 ? before : first) = middle;
+    }
+    return first;
+  }
+
+  std::int64_t bucket_of(std::int64_t n) const {
+    if (n < exact_) return n;
+    unsigned j = 0;
+    while (j + 1 < ranges_ && compared(n, j + 1) >= 0) ++j;
+    return exact_ + j;
+  }
+
+ private:
+  std::int64_t exact_, max_distance_;
+  unsigned ranges_;
+};
+
+/// A configuration and a step j of its logarithm.
+struct Step {
+  Bucketing bucketing;
+  unsigned j;
+};
+
+/// Where logarithms in floating point go wrong: at begins that are whole numbers, of which
+/// M = e·b^g has g − 1, and far out, where whole numbers lie close together.
+Step drawn_step() {
+  Bucketing bucketing{{}, *between(6, 320), 0, *rc::gen::arbitrary<bool>()};
+  const std::int64_t exact = bucketing.per_direction() / 2, m = bucketing.per_direction() - exact;
+  std::int64_t parts = *between(1, 12), base = *one_of(std::vector<std::int64_t>{2, 3, 5, 10});
+  while (m % parts != 0) --parts;
+  bucketing.max_distance = exact;
+  for (std::int64_t i = 0; i < parts && bucketing.max_distance < 1 << 27; ++i)
+    bucketing.max_distance *= base;
+  std::int64_t j = *between(1, m - 1);
+  if (parts > 1)
+    j = std::max<std::int64_t>(1, j * parts / m) * (m / parts);
+  else
+    bucketing.max_distance = exact + *one_of(std::vector<std::int64_t>{1, 50, 1000003, 1000000007});
+  bucketing.parameters = {{"num_buckets", bucketing.buckets},
+                          {"max_distance", bucketing.max_distance},
+                          {"bidirectional", bucketing.bidirectional}};
+  return {bucketing, static_cast<unsigned>(j)};
+}
+
+void each_bucket_begins_where_integer_powers_say(Subject& subject) {
+  const Step step = drawn_step();
+  const Begins begins(step.bucketing);
+  const std::int64_t first = begins.first_of(step.j), direction = drawn_direction(step.bucketing);
+  const std::int64_t base = direction == 1 ? step.bucketing.per_direction() : 0;
+  const auto found = buckets(subject, step.bucketing, {direction * first, direction * (first - 1)});
+  RC_ASSERT(found[0] == base + begins.bucket_of(first));
+  RC_ASSERT(found[1] == (first > 1 ? base + begins.bucket_of(first - 1) : 0));
+  RC_CLASSIFY(begins.compared(first, step.j) == 0, "begins at a whole number");
+  RC_CLASSIFY(begins.compared(first, step.j) > 0, "begins between two");
+}
+
 void buckets_saturate_at_max_distance(Subject& subject) {
   const Bucketing bucketing = drawn_bucketing();
   const std::int64_t direction = drawn_direction(bucketing), m = bucketing.max_distance;
@@ -132,6 +212,10 @@ std::vector<Law> laws() {
        buckets_never_fall_with_distance,
        {"a step in the logarithm"}},
       {"t5/near_distances_have_a_bucket_each", bucket, near_distances_have_a_bucket_each},
+      {"t5/each_bucket_begins_where_integer_powers_say",
+       bucket,
+       each_bucket_begins_where_integer_powers_say,
+       {"begins at a whole number", "begins between two"}},
       {"t5/buckets_saturate_at_max_distance", bucket, buckets_saturate_at_max_distance, {"beyond"}},
       {"t5/directions_mirror_each_other",
        bucket,
