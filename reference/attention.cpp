@@ -198,25 +198,35 @@ Array score_error(const Parameters& p, const Inputs<double>& in, const Rounding&
 
 /// What softmax makes of the scores' errors; docs/error-model.md, "Attention".
 struct Softened {
-  Array moved;      ///< w·A: how far errors of its own key may move a weight
-  Array total;      ///< the largest that a computed weight may be
-  Array all_moved;  ///< Ā per (h, i): how far all of a row may
+  Array moved;                       ///< w·A: how far errors of its own key may move a weight
+  Array total;                       ///< the largest that a computed weight may be
+  Array all_moved;                   ///< Ā per (h, i): how far all of a row may
+  xt::xarray<std::uint8_t> visible;  ///< per (i, j)
 };
 
-Softened softened(const Array& weight, const Array& score, const Array& error,
-                  const Rounding& rounding) {
+Softened softened(const Parameters& p, const Inputs<double>& in, const Array& weight,
+                  const Array& score, const Array& error, const Rounding& rounding) {
   const double u = rounding.compute, stored = rounding.stored;
-  Softened row{weight, weight, Array::from_shape({weight.shape(0), weight.shape(1)})};
+  const auto q_at = positions(in, "q_positions", weight.shape(1));
+  const auto k_at = positions(in, "k_positions", weight.shape(2));
+  Softened row{weight, weight, Array::from_shape({weight.shape(0), weight.shape(1)}),
+               xt::xarray<std::uint8_t>::from_shape({weight.shape(1), weight.shape(2)})};
+  for (std::size_t i = 0; i < weight.shape(1); ++i)
+    for (std::size_t j = 0; j < weight.shape(2); ++j)
+      row.visible(i, j) = visible(p, in, q_at(i), k_at(j), j);
   for (std::size_t h = 0; h < weight.shape(0); ++h)
     for (std::size_t i = 0; i < weight.shape(1); ++i) {
       double largest = -std::numeric_limits<double>::infinity(), all = 0;
       for (std::size_t j = 0; j < weight.shape(2); ++j)
-        if (weight(h, i, j) > 0) largest = std::max(largest, score(h, i, j));
+        if (row.visible(i, j)) largest = std::max(largest, score(h, i, j));
       for (std::size_t j = 0; j < weight.shape(2); ++j) {
         const double w = weight(h, i, j);
         const double exponent =
             error(h, i, j) + (u + stored) * std::fabs(score(h, i, j) - largest) + 4 * u + stored;
-        row.moved(h, i, j) = w == 0 ? 0 : w * std::expm1(exponent);
+        // A weight below the range of double may be moved into it: w ≤ e^(s − m).
+        row.moved(h, i, j) = !row.visible(i, j) ? 0
+                             : w > 0            ? w * std::expm1(exponent)
+                                                : std::exp(score(h, i, j) - largest + exponent);
         all += row.moved(h, i, j);
       }
       row.all_moved(h, i) = all;
@@ -233,7 +243,8 @@ Bounds bound(const Parameters& p, const Inputs<double>& in, const Outputs<double
   const Array& v = in.real("v");
   const Array score = scores(p, in, Recipe::exact);
   const Array weight = softmax(p, in, score);
-  const Softened row = softened(weight, score, score_error(p, in, rounding, score), rounding);
+  const Softened row =
+      softened(p, in, weight, score, score_error(p, in, rounding, score), rounding);
   const std::size_t keys = v.shape(1), width = v.shape(2);
   const auto terms = static_cast<double>(keys);
   const double u = rounding.compute, stored = rounding.stored;
@@ -265,7 +276,7 @@ Bounds bound(const Parameters& p, const Inputs<double>& in, const Outputs<double
           const double value = std::fabs(v(h, j, d));
           moved += row.moved(h, i, j) * (has_term ? value : std::fabs(v(h, j, d) - mean));
           total += row.total(h, i, j) * value;
-          if (weight(h, i, j) == 0) continue;
+          if (!row.visible(i, j)) continue;
           largest = std::max(largest, value);
           spread += value;
         }

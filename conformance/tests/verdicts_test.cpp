@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "conformance/tests/bent.hpp"
+#include "reference/core/registry.hpp"
 
 namespace posproof {
 namespace {
@@ -158,6 +159,47 @@ TEST(Verdicts, zeros_under_an_unknown_phase_are_known) {
     Bent right([](const Request&, Answer answer) { return answer; }, "plain");
     EXPECT_EQ(judged(right, {asked}).results[0].verdict, Verdict::pass) << position;
   }
+}
+
+/// Scores so far apart that a weight is below the range of double: an unknown phase may still turn
+/// it into the largest, and what the value term adds is bounded.
+TEST(Verdicts, saturated_weights_have_honest_limits) {
+  Tensor q(Dtype::f32, {1, 1, 2}, {0, 1}), k(Dtype::f32, {1, 2, 2}, {0, 0.5, 0, 1.75}),
+      v(Dtype::f32, {1, 2, 2}, {0, 0, 0, 1});
+  const Case unknown_phase = make_case(
+      "attention",
+      {{"scale", 10000}, {"scheme", {{"name", "rope"}, {"parameters", {{"head_dim", 2}}}}}},
+      {{"q", q},
+       {"k", k},
+       {"v", v},
+       {"q_positions", positions({19333429})},
+       {"k_positions", positions({15, 0})}},
+      "");
+  const Case value_term = make_case(
+      "attention",
+      {{"scale", 500000}, {"scheme", {{"name", "shaw"}, {"parameters", {{"max_distance", 1}}}}}},
+      {{"q", q},
+       {"k", k},
+       {"v", v},
+       {"relative_keys", Tensor(Dtype::f32, {3, 2})},
+       {"relative_values", Tensor(Dtype::f32, {3, 2}, {0, 0, 1, 0, 0, 0})}},
+      "");
+  for (const Case& asked : {unknown_phase, value_term}) {
+    const Operation& operation = find_operation("attention");
+    const Parameters parameters = checked_parameters(operation, asked.parameters);
+    for (Grade grade : {Grade::P1, Grade::P2})
+      for (double limit : bounds_of(operation, parameters, asked.inputs,
+                                    rounding_of(grade, Dtype::f32, operation.has_phase(parameters)))
+                              .at("out")
+                              .limit)
+        EXPECT_TRUE(std::isfinite(limit));
+  }
+  // Which of the two keys an f32 angle makes the nearer one is not known.
+  Bent other([](const Request&, Answer answer) {
+    answer.outputs["out"] = Tensor(Dtype::f32, {1, 1, 2}, {0, 1});
+    return answer;
+  });
+  EXPECT_EQ(judged(other, {unknown_phase}).results[0].verdict, Verdict::pass);
 }
 
 TEST(Verdicts, a_copied_lane_must_keep_its_bits) {
