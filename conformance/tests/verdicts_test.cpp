@@ -196,7 +196,7 @@ TEST(Verdicts, saturated_weights_have_honest_limits) {
   }
   // Which of the two keys an f32 angle makes the nearer one is not known.
   Bent other([](const Request&, Answer answer) {
-    answer.outputs["out"] = Tensor(Dtype::f32, {1, 1, 2}, {0, 1});
+    answer.outputs["out"] = Tensor(Dtype::f32, {1, 1, 2}, {0, 0});
     return answer;
   });
   EXPECT_EQ(judged(other, {unknown_phase}).results[0].verdict, Verdict::pass);
