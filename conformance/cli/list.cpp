@@ -4,6 +4,7 @@
 
 #include "conformance/builtin.hpp"
 #include "conformance/cli/commands.hpp"
+#include "conformance/laws.hpp"
 #include "fixtures/core/files.hpp"
 #include "fixtures/core/fixture_file.hpp"
 #include "reference/core/registry.hpp"
@@ -50,6 +51,7 @@ Command add_list(CLI::App&) {
       std::cout << fmt::format("{}: {} ({})\n", scheme->name, scheme->title, scheme->source);
       for (const Operation& operation : scheme->operations) list_operation(operation);
     }
+    for (const std::string& law : law_names()) std::cout << "law " << law << "\n";
     std::cout << "implementations:";
     for (const std::string& name : builtin_names()) std::cout << " builtin:" << name;
     std::cout << " cmd:PROGRAM\n";
