@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "conformance/builtin.hpp"
+#include "conformance/laws.hpp"
 #include "fixtures/core/files.hpp"
-#include "fixtures/core/tensor_json.hpp"
 #include "properties/core/law.hpp"
 
 namespace posproof::properties {
@@ -36,25 +36,17 @@ const std::vector<Candidate> kCandidates{
     {"plain64", "plain64", Grade::P1, Subject::Arithmetic::answers},
 };
 
-/// One file per question, each of which `posproof verify --case FILE` takes.
+/// The questions in order, as a file that `posproof verify --case FILE` takes.
 std::string stored(const Law& law, const Candidate& candidate,
                    const std::vector<Request>& counterexample) {
   std::string stem = law.name + "." + candidate.label;
   std::replace(stem.begin(), stem.end(), '/', '.');
   const std::filesystem::path folder = program.parent_path() / "counterexamples";
   std::filesystem::create_directories(folder);
-  std::string written;
-  for (std::size_t i = 0; i < counterexample.size(); ++i) {
-    const auto file = folder / (stem + "." + std::to_string(i + 1) + ".json");
-    write_aside(file, nlohmann::json{{"operation", counterexample[i].operation},
-                                     {"parameters", counterexample[i].parameters},
-                                     {"inputs", to_json(counterexample[i].inputs)},
-                                     {"comment", "counterexample to " + law.name}}
-                              .dump(1) +
-                          "\n");
-    written += "\n  " + file.string();
-  }
-  return written;
+  const auto file = folder / (stem + ".json");
+  const LawResult result{law.name, Verdict::fail, 0, "", counterexample};
+  write_aside(file, counterexample_json(result).dump(1) + "\n");
+  return file.string();
 }
 
 class LawTest : public testing::Test {
@@ -70,7 +62,7 @@ class LawTest : public testing::Test {
     const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
     FAIL() << law_.name << " does not hold for builtin:" << candidate_.builtin << "\n"
            << finding.message
-           << "\nthe questions, as cases:" << stored(law_, candidate_, finding.counterexample)
+           << "\nthe questions, as cases: " << stored(law_, candidate_, finding.counterexample)
            << "\nseed " << seed() << "; again: POSPROOF_SEED=" << seed() << " " << program.string()
            << " --gtest_filter='" << test.test_suite_name() << "." << test.name() << "'";
   }
