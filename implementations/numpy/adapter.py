@@ -4,6 +4,7 @@ Formulas: Vaswani 2017 section 3.5, Shaw 2018 eqs. 3-5, Su 2021 eq. 34, Press 20
 Raffel 2020 section 2.1 with the buckets of mesh-tensorflow.
 """
 
+import functools
 import sys
 from pathlib import Path
 
@@ -219,6 +220,19 @@ def alibi_bias(
 # T5.
 
 
+@functools.lru_cache
+def t5_begins(max_exact, max_distance, ranges):
+    """The first distance of each logarithmic range but the first: a logarithm of floats misses some by one."""
+    begins = []
+    for t in range(1, ranges):
+        power = max_distance**t * max_exact ** (ranges - t)
+        n = round(max_exact * (max_distance / max_exact) ** (t / ranges)) - 1
+        while n**ranges < power:
+            n += 1
+        begins.append(n)
+    return begins
+
+
 def t5_bucket(relative_positions, num_buckets=32, max_distance=128, bidirectional=True):
     sides = 2 if bidirectional else 1
     per_side = num_buckets // sides
@@ -228,10 +242,7 @@ def t5_bucket(relative_positions, num_buckets=32, max_distance=128, bidirectiona
     relative = relative_positions.astype(np.int64)
     side = np.where(relative > 0, per_side, 0) if bidirectional else 0
     distance = np.abs(relative) if bidirectional else np.maximum(-relative, 0)
-    # log2 is exact where it matters most: distances that are max_exact times a power of two.
-    log_distance = np.log2(np.maximum(distance, max_exact) / max_exact)
-    far = log_distance / np.log2(max_distance / max_exact) * (per_side - max_exact)
-    far = np.minimum(max_exact + far.astype(np.int64), per_side - 1)
+    far = max_exact + np.searchsorted(t5_begins(max_exact, max_distance, per_side - max_exact), distance, side="right")
     return side + np.where(distance < max_exact, distance, far)
 
 

@@ -90,8 +90,8 @@ MUTANTS = [
     ),
     (
         "log of a T5 bucket one ulp low",
-        "log_distance = np.log2(np.maximum(distance, max_exact) / max_exact)",
-        "log_distance = np.nextafter(np.log2(np.maximum(distance, max_exact) / max_exact), -np.inf)",
+        "while n**ranges < power:",
+        "while n**ranges <= power:",
         "t5.bucket",
         "fail",
     ),
