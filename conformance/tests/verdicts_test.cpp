@@ -187,12 +187,12 @@ TEST(Verdicts, saturated_weights_have_honest_limits) {
   for (const Case& asked : {unknown_phase, value_term}) {
     const Operation& operation = find_operation("attention");
     const Parameters parameters = checked_parameters(operation, asked.parameters);
-    for (Grade grade : {Grade::P1, Grade::P2})
-      for (double limit : bounds_of(operation, parameters, asked.inputs,
-                                    rounding_of(grade, Dtype::f32, operation.has_phase(parameters)))
-                              .at("out")
-                              .limit)
-        EXPECT_TRUE(std::isfinite(limit));
+    for (Grade grade : {Grade::P1, Grade::P2}) {
+      const Bounds bounds =
+          bounds_of(operation, parameters, asked.inputs,
+                    rounding_of(grade, Dtype::f32, operation.has_phase(parameters)));
+      for (double limit : bounds.at("out").limit) EXPECT_TRUE(std::isfinite(limit));
+    }
   }
   // Which of the two keys an f32 angle makes the nearer one is not known.
   Bent other([](const Request&, Answer answer) {

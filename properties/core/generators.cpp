@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 namespace posproof {
@@ -152,7 +153,17 @@ rc::Gen<std::int64_t> positions(std::int64_t limit) {
   };
   const auto powers =
       gen::map(between(0, bits), [](std::int64_t k) { return std::int64_t{1} << k; });
+  // Nearest to m·π/2 over the frequency base^(−i/64).
+  const auto quarter_turns = gen::map(
+      gen::tuple(one_of(std::vector<double>{10000, 500000}), between(0, 63), between(1, 64)),
+      [](const std::tuple<double, std::int64_t, std::int64_t>& drawn) {
+        const auto& [base, i, m] = drawn;
+        return static_cast<std::int64_t>(
+            std::llround(static_cast<double>(m) * std::numbers::pi / 2 *
+                         std::pow(base, static_cast<double>(i) / 64)));
+      });
   const auto magnitudes = gen::weightedOneOf<std::int64_t>({{4, between(0, 64)},
+                                                            {1, quarter_turns},
                                                             {3, beside(powers)},
                                                             {3, beside(one_of(kContexts))},
                                                             {1, one_of(kNearMultiplesOfPi)},

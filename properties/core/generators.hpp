@@ -46,7 +46,7 @@ rc::Gen<Tensor> tensors(Dtype dtype, Shape shape, int exponent = 2);
 rc::Gen<Tensor> tensors_of_any_bits(Dtype dtype, Shape shape);
 
 /// −limit … limit: small ones, 2^k and 2^k ± 1, the ends of contexts, multiples of π (numerators of
-/// its convergents), anything. Shrink towards 0.
+/// its convergents) and of π/2 over the frequencies in use, anything. Shrink towards 0.
 rc::Gen<std::int64_t> positions(std::int64_t limit);
 rc::Gen<std::vector<std::int64_t>> position_lists(std::size_t count, std::int64_t limit);
 

@@ -82,8 +82,11 @@ TEST(Positions, meet_zero_powers_contexts_and_multiples_of_pi) {
     if (size > 20 && std::fabs(std::remainder(static_cast<double>(size), std::numbers::pi)) < 1e-3)
       met.insert("multiple of pi");
     if (size > 1 << 24) met.insert("beyond f32");
+    const double turns =
+        static_cast<double>(size) * std::pow(10000, -32. / 64) / std::numbers::pi * 2;
+    if (size > 300 && std::fabs(turns - std::round(turns)) < 0.0032) met.insert("quarter turn");
   });
-  EXPECT_EQ(met.size(), 8u);
+  EXPECT_EQ(met.size(), 9u);
 }
 
 TEST(Permutations, are_permutations) {
