@@ -140,10 +140,15 @@ std::vector<BugModel> models() {
              "add the bias after the scale"},
             {"attention"}, scaled),
       by({"K-A11", "", "slopes in 16 bits read with an offset of floats",
-          "heads from the eighth on have no slope", "count the offset in elements"},
+          "heads past the power of two have no slope", "count the offset in elements"},
          kBoth,
-         {.slope = [](const Parameters&, std::int64_t h, double slope,
-                      Dtype dtype) { return is_16_bit(dtype) && h >= 8 ? 0 : slope; }}),
+         {.slope =
+              [](const Parameters& p, std::int64_t h, double slope, Dtype dtype) {
+                const auto n = static_cast<double>(p.integer("num_heads"));
+                const bool is_extra = p.text("rule") == "press" &&
+                                      static_cast<double>(h) >= std::exp2(std::floor(std::log2(n)));
+                return is_16_bit(dtype) && is_extra ? 0 : slope;
+              }}),
       model({"K-A12", "", "alibi_bias_max ignored", "slopes of another model", "read it"}, kBoth,
             [](const Call& call) {
               checked(call);

@@ -38,6 +38,17 @@ void rotate_values(const Call& call, const AttentionSteps& steps, Array& v) {
               reference::attention::positions(call.inputs, "k_positions", v.shape(1)));
 }
 
+/// Positions are counted over the pads that the mask hides.
+Outputs<double> counts_the_pads(const Call& call) {
+  if (!call.inputs.has("key_mask")) return right(call);
+  Call counting = call;
+  if (call.inputs.has("q_positions"))
+    counting.inputs.set("q_positions", counted(call.inputs.real("q").shape(1)));
+  if (call.inputs.has("k_positions"))
+    counting.inputs.set("k_positions", counted(call.inputs.real("k").shape(1)));
+  return right(counting);
+}
+
 /// One query stands at the end of the keys that are left.
 Outputs<double> counts_the_rows_left(const Call& call) {
   const std::size_t keys = call.inputs.real("k").shape(1);
@@ -60,6 +71,10 @@ std::vector<BugModel> models() {
       model({"K-RL8", "", "rotates values too", "outputs turn with the key's position",
              "rotate queries and keys alone"},
             kAttention, under_rope(turned)),
+      model({"K-RI1", "", "counts positions over left padding",
+             "prefill and decoding disagree, and absolute schemes are off by the padding",
+             "make positions of the mask: its running sum less one"},
+            kAttention, counts_the_pads),
       model({"K-RI3", "", "takes the number of keys left for the position",
              "after eviction new tokens stand too near", "keep a counter of tokens seen"},
             kAttention, counts_the_rows_left),

@@ -44,6 +44,14 @@ std::vector<BugModel> models() {
       model({"K-L2", "", "padding_idx is left out", "every token reads the vector of another",
              "add padding_idx + 1 to the position"},
             kEmbed, ignoring("padding_idx")),
+      model(
+          {"K-L4", "", "0, 1, … taken for the positions given",
+           "padded and packed inputs read the vectors of other tokens", "use the positions given"},
+          kEmbed,
+          [](const Call& call) {
+            return right(with_integers(call, "positions",
+                                       counted(call.inputs.integers("positions").size())));
+          }),
       model({"K-L3", "clamped", "positions beyond the table read its last row",
              "long inputs degrade silently", "refuse them"},
             kEmbed,

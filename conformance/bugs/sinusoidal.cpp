@@ -90,6 +90,13 @@ std::vector<BugModel> models() {
                 return std::pow(p.number("base"), -static_cast<double>(2 * i + 1) /
                                                       static_cast<double>(p.integer("d_model")));
               }}),
+      by({"K-N2", "doubled", "the cosine has twice the exponent of its lane",
+          "pairs leave the unit circle", "sine and cosine of pair i share 10000^(2i/d)"},
+         {.cos_frequency =
+              [](const Parameters& p, std::size_t i, double) {
+                return std::pow(p.number("base"), -2 * static_cast<double>(2 * i + 1) /
+                                                      static_cast<double>(p.integer("d_model")));
+              }}),
       asked_with({"K-N3", "", "base 1000", kOtherModel, "10000 in the paper"},
                  [](const Call& call) { return with_parameter(call, "base", 1000); }),
       by({"K-N4", "", "integer division in the exponent: frequencies e^(−2i)", kOtherModel,
@@ -98,7 +105,7 @@ std::vector<BugModel> models() {
               [](const Parameters& p, std::size_t i, double) {
                 return std::exp(2 * static_cast<double>(i) *
                                 std::floor(-std::log(p.number("base")) /
-                                           static_cast<double>(p.integer("d_model"))));
+                                           static_cast<double>(p.integer("d_model")) / 2));
               }}),
       by({"K-N5", "", "integer arithmetic makes all frequencies 1", "pairs repeat the first one",
           "compute the exponents in floating point"},

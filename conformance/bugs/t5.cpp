@@ -1,6 +1,8 @@
 #include "reference/t5.hpp"
 
 #include "conformance/bugs/core/attention_steps.hpp"
+#include "reference/core/registry.hpp"
+#include "reference/core/truth.hpp"
 
 namespace posproof::bugs::t5 {
 namespace {
@@ -66,6 +68,38 @@ std::int64_t undefined_at_0(const Parameters& p, std::int64_t relative) {
   return relative == 0 ? p.integer("num_buckets") - 1 : truth::bucket(p, relative);
 }
 
+/// A decoder with the buckets of one direction of an encoder.
+std::int64_t halved_twice(const Parameters& p, std::int64_t relative) {
+  if (p.flag("bidirectional")) return truth::bucket(p, relative);
+  nlohmann::json both = p.given();
+  both["bidirectional"] = true;
+  return truth::bucket(checked_parameters(find_operation("t5.bucket"), both),
+                       std::min<std::int64_t>(relative, 0));
+}
+
+std::int64_t query_minus_memory(const Parameters& p, std::int64_t relative) {
+  return truth::bucket(p, -relative);
+}
+
+/// The reference's bucket, where the logarithm is made whole in another way.
+template <double (*Whole)(double)>
+std::int64_t made_whole(const Parameters& p, std::int64_t relative) {
+  const truth::Buckets b = truth::buckets(p);
+  const std::int64_t n =
+      p.flag("bidirectional") ? std::abs(relative) : std::max<std::int64_t>(-relative, 0);
+  if (n < b.max_exact) return truth::bucket(p, relative);
+  const auto e = static_cast<double>(b.max_exact);
+  const double x = static_cast<double>(b.per_direction - b.max_exact) *
+                   std::log(static_cast<double>(n) / e) /
+                   std::log(static_cast<double>(b.max_distance) / e);
+  const std::int64_t base = p.flag("bidirectional") && relative > 0 ? b.per_direction : 0;
+  return base + std::min(b.per_direction - 1, b.max_exact + static_cast<std::int64_t>(Whole(x)));
+}
+
+double to_nearest(double x) { return std::round(x); }
+/// A whole number stays one, whatever its logarithm was rounded to.
+double up(double x) { return std::ceil(x - 1e-12); }
+
 /// The logarithm falls short where it should be whole.
 std::int64_t one_ulp_low(const Parameters& p, std::int64_t relative) {
   const truth::Buckets b = truth::buckets(p);
@@ -98,7 +132,8 @@ Outputs<double> always_128(const Call& call) {
 
 Outputs<double> none_while_decoding(const Call& call) {
   Outputs<double> outputs = right(call);
-  if (call.inputs.integers("q_positions").size() != 1) return outputs;
+  if (call.inputs.integers("q_positions").size() >= call.inputs.integers("k_positions").size())
+    return outputs;
   outputs.at("bias").values.fill(0);
   outputs.at("bias").copied_from.clear();
   return outputs;
@@ -118,6 +153,9 @@ std::vector<BugModel> models() {
       model({"K-T2", "no maximum", "keys after the query bucketed by distance in a decoder",
              "future keys look like past ones", "max(−relative, 0) when not bidirectional"},
             kBoth, bucketing(forward_by_distance)),
+      model({"K-T2", "halved", "the buckets of a decoder halved too", kFar,
+             "halve num_buckets when bidirectional only"},
+            kBoth, bucketing(halved_twice)),
       model({"K-T4", "", "no bias while decoding", "generation differs from a full pass",
              "take the query's row of the full bias"},
             {"t5.bias"}, none_while_decoding),
@@ -134,6 +172,13 @@ std::vector<BugModel> models() {
           {"K-T8", "", "the logarithm one ulp low", "distances 16, 32 and 64 in the bucket before",
            "compare integer powers, or add a nudge far below the next step"},
           kBoth, bucketing(one_ulp_low)),
+      model({"K-T7", "direction", "query − memory where memory − query is meant",
+             "before and after are exchanged", "relative position is memory − query"},
+            kBoth, bucketing(query_minus_memory)),
+      model({"K-T8", "rounded", "the logarithm rounded to nearest", kFar, "truncate it"}, kBoth,
+            bucketing(made_whole<to_nearest>)),
+      model({"K-T8", "ceil", "the logarithm rounded up, as DeBERTa does", kFar, "truncate it"},
+            kBoth, bucketing(made_whole<up>)),
   };
 }
 

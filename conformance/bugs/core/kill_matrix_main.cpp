@@ -1,13 +1,15 @@
 #include <iostream>
 
 #include "conformance/bugs/core/kill_matrix.hpp"
+#include "conformance/bugs/core/kinds.hpp"
 #include "fixtures/core/files.hpp"
 
 namespace {
 
 constexpr const char* kUsage =
     "usage: kill_matrix check|write [ROOT]\n"
-    "  check  compare conformance/kills.json and docs/kill-matrix.md with what is so\n"
+    "  check  compare conformance/kills.json, docs/kill-matrix.md and docs/bug-kinds.md with what\n"
+    "         is so\n"
     "  write  write them anew\n";
 
 }  // namespace
@@ -25,7 +27,8 @@ int main(int argc, char** argv) {
     std::vector<std::string> faults = matrix.faults();
     const std::pair<std::filesystem::path, std::string> files[]{
         {root / "conformance/kills.json", matrix.json().dump(1) + "\n"},
-        {root / "docs/kill-matrix.md", matrix.markdown()}};
+        {root / "docs/kill-matrix.md", matrix.markdown()},
+        {root / "docs/bug-kinds.md", bugs::kinds_markdown()}};
     for (const auto& [file, content] : files)
       if (command == "write")
         write_aside(file, content);

@@ -11,7 +11,7 @@ namespace posproof::bugs {
 namespace {
 
 constexpr std::chrono::seconds kTimeout{60};
-constexpr properties::Thoroughness kThoroughness{20260101, 100, false};
+constexpr properties::Thoroughness kThoroughness{20260101, 50, false};
 
 bool overlap(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   return std::any_of(a.begin(), a.end(), [&b](const std::string& each) {
