@@ -26,6 +26,72 @@ def as_json(*words):
     return done.returncode, json.loads(done.stdout)
 
 
+# Turns the other way.
+BACKWARDS = """
+import sys
+sys.path.insert(0, {python!r})
+import numpy, posproof
+
+def rope(parameters, x, positions):
+    d = parameters["head_dim"]
+    angle = -positions[..., None, None] * 10000.0 ** (-numpy.arange(0, d, 2) / d)
+    a, b, cos, sin = x[..., : d // 2], x[..., d // 2 :], numpy.cos(angle), numpy.sin(angle)
+    return numpy.concatenate((a * cos - b * sin, b * cos + a * sin), -1)
+
+takes = dict(layout=["half"], rope_theta=[10000], inverse=[False], **{{"rope_scaling.rope_type": ["default"]}})
+refused = posproof.Unsupported
+def careful(parameters, x, positions):
+    if parameters.get("rotary_dim", x.shape[-1]) != x.shape[-1] or "partial_rotary_factor" in parameters:
+        raise refused("partial")
+    return rope(parameters, x, positions)
+
+posproof.serve({{"rope.apply": careful}}, name="backwards", parameters={{"rope.apply": takes}})
+"""
+
+
+class Laws(unittest.TestCase):
+    LAW = "rope/the_first_pair_turns_by_one_radian_per_position"
+
+    def test_are_counted_with_the_promised_fields(self):
+        status, report = as_json("verify", "builtin:plain", "--scheme", "learned", "--laws", "20")
+        self.assertEqual(status, 0)
+        self.assertGreater(len(report["laws"]), 5)
+        for law in report["laws"]:
+            self.assertEqual(set(law), {"law", "verdict", "tests", "message", "counterexample", "reproduce"})
+            self.assertEqual((law["verdict"], law["counterexample"]), ("pass", None), law)
+            self.assertGreaterEqual(law["tests"], 20)
+        self.assertEqual(as_json("verify", "builtin:plain", "--scheme", "learned")[1]["laws"], [])
+
+    def test_one_law_by_name_asks_no_case(self):
+        status, report = as_json("verify", "builtin:plain", "--case", self.LAW)
+        self.assertEqual((status, len(report["laws"]), report["results"]), (0, 1, []))
+
+    def test_a_counterexample_is_replayed_from_one_printed_line_and_from_its_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "backwards.py")
+            program.write_text(BACKWARDS.format(python=str(pathlib.Path("implementations/python").resolve())))
+            command = f"cmd:/usr/bin/python3 {program}"
+            done = posproof("verify", command, "--operation", "rope.apply", "--laws", "60", "--seed", "11",
+                            "--report", folder, "--format", "json")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            laws = {law["law"]: law for law in json.loads(done.stdout)["laws"]}
+            found = laws[self.LAW]
+            self.assertEqual(found["verdict"], "fail")
+            self.assertEqual(laws["rope/rotation_preserves_the_norm_of_every_pair"]["verdict"], "pass")
+            self.assertIn("--laws 60 --seed 11 --case", found["reproduce"])
+
+            words = shlex.split(found["reproduce"])
+            self.assertEqual(words[:2], ["posproof", "verify"])
+            status, again = as_json(*words[1:])
+            self.assertEqual(status, 1)
+            self.assertEqual(again["laws"], [found])
+
+            file = pathlib.Path(folder, "counterexamples", self.LAW.replace("/", ".") + ".json")
+            status, cases = as_json("verify", command, "--case", str(file))
+            self.assertEqual((status, cases["results"][0]["verdict"]), (1, "fail"))
+            self.assertEqual(as_json("verify", "builtin:plain", "--case", str(file))[0], 0)
+
+
 class Compute(unittest.TestCase):
     def test_prints_the_true_value(self):
         done = posproof("compute", "rope.cos_sin", '{"head_dim":2}', "--input", "positions=0,1")
@@ -177,7 +243,10 @@ class Verify(unittest.TestCase):
             (["cmd:no-such-program-anywhere"], "no-such-program-anywhere"),
             (["builtin:plain", "--scheme", "ropes"], "'ropes' is not one of"),
             (["builtin:plain", "--operation", "rope"], "'rope' is not one of"),
-            (["builtin:plain", "--case", "rope-apply-00000000"], "neither the id of a case nor a file"),
+            (["builtin:plain", "--case", "rope-apply-00000000"], "no id of a case, name of a law or file"),
+            (["builtin:plain", "--case", "rope/no_such_law"], "no id of a case, name of a law or file"),
+            (["builtin:plain", "--laws", "0"], "--laws"),
+            (["builtin:plain", "--laws", "5", "--seed", "x"], "--seed"),
             (["builtin:plain", "--grade", "P4"], "'P4' is not one of"),
             (["builtin:plain", "--recipe", "hf"], "'hf' is not one of"),
             (["builtin:plain", "--waivers", "/nonexistent"], "/nonexistent"),
