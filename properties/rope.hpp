@@ -44,8 +44,8 @@ inline Rotation drawn_rotation() {
   const std::size_t pairs = *count_between(1, 5);
   Rotation rotation{{}, 2 * pairs + *one_of(std::vector<std::size_t>{0, 0, 1, 4}), pairs, false};
   rotation.parameters = {{"head_dim", rotation.head_dim},
-                         {"rotary_dim", 2 * pairs},
                          {"rope_theta", *one_of(std::vector<double>{10000, 500000, 2, 1e6})}};
+  if (2 * pairs < rotation.head_dim) rotation.parameters["rotary_dim"] = 2 * pairs;
   if (*between(0, 2) == 2)
     rotation.parameters["rope_scaling"] = {{"rope_type", "linear"},
                                            {"factor", *one_of(std::vector<double>{2, 4, 1.5, 10})}};

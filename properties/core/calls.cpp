@@ -47,27 +47,47 @@ std::vector<json> values_of(const ParameterSpec& spec) {
   return {};
 }
 
+/// Per parameter the values that an implementation takes; absent = any.
+using Declared = std::map<std::string, std::vector<json>>;
+
+/// What may stand for one parameter.
+struct Choices {
+  std::string name;
+  bool must_be_given;
+  std::vector<json> values;
+};
+
+Choices choices_of(const ParameterSpec& spec, const Declared& declared) {
+  Choices choices{spec.name, spec.required, values_of(spec)};
+  const auto found = declared.find(spec.name);
+  if (found == declared.end()) return choices;
+  const auto takes = [&](const json& value) {
+    return std::find(found->second.begin(), found->second.end(), value) != found->second.end();
+  };
+  std::erase_if(choices.values, [&](const json& value) { return !takes(value); });
+  choices.must_be_given =
+      choices.must_be_given || (!spec.fallback.is_null() && !takes(spec.fallback));
+  return choices;
+}
+
 /// One value for each of these, or none where it may be left out; not looked at together.
-rc::Gen<json> independent_values(const std::vector<ParameterSpec>& specs) {
-  std::vector<ParameterSpec> drawn;
-  std::vector<std::vector<json>> values;
-  for (const ParameterSpec& spec : specs) {
-    values.push_back(values_of(spec));
-    drawn.push_back(spec);
-  }
-  // A draw is a fraction per parameter; 0 leaves out what may be, and takes the simplest value.
+rc::Gen<json> independent_values(const std::vector<ParameterSpec>& specs,
+                                 const Declared& declared = {}) {
+  std::vector<Choices> all;
+  for (const ParameterSpec& spec : specs) all.push_back(choices_of(spec, declared));
+  // Fractions: 0 leaves out what may be, and takes the simplest value. The last one in three times
+  // leaves out all that may be.
   return rc::gen::map(
-      rc::gen::container<std::vector<std::int64_t>>(drawn.size(), between(0, 999)),
-      [drawn, values](const std::vector<std::int64_t>& draws) {
+      rc::gen::container<std::vector<std::int64_t>>(all.size() + 1, between(0, 999)),
+      [all](const std::vector<std::int64_t>& draws) {
         json parameters = json::object();
-        for (std::size_t i = 0; i < drawn.size(); ++i) {
-          if (values[i].empty()) continue;
-          // A half of the draws leaves an optional parameter out.
-          std::int64_t draw = draws[i] * static_cast<std::int64_t>(values[i].size());
-          if (!drawn[i].required)
-            draw = 2 * draw - 1000 * static_cast<std::int64_t>(values[i].size());
-          if (draw < 0) continue;
-          parameters[pointer_to(drawn[i].name)] = values[i][static_cast<std::size_t>(draw / 1000)];
+        for (std::size_t i = 0; i < all.size(); ++i) {
+          const auto count = static_cast<std::int64_t>(all[i].values.size());
+          std::int64_t draw = draws[i];
+          if (!all[i].must_be_given) draw = draws.back() < 333 ? -1 : 2 * draw - 1000;
+          if (count == 0 || draw < 0) continue;
+          parameters[pointer_to(all[i].name)] =
+              all[i].values[static_cast<std::size_t>(draw * count / 1000)];
         }
         return parameters;
       });
@@ -176,9 +196,10 @@ bool can_be_answered(const Call& call) {
 
 }  // namespace
 
-json drawn_parameters(const Operation& operation) {
-  json parameters =
-      *rc::gen::suchThat(independent_values(operation.parameters), [&operation](const json& given) {
+json drawn_parameters(const Subject& subject, const Operation& operation) {
+  json parameters = *rc::gen::suchThat(
+      independent_values(operation.parameters, subject.declared(operation.name)),
+      [&operation](const json& given) {
         const bool has_object = std::any_of(
             operation.parameters.begin(), operation.parameters.end(),
             [](const ParameterSpec& spec) { return spec.kind == ParameterSpec::Kind::object; });
@@ -212,14 +233,18 @@ json drawn_refusal(const Operation& operation, json parameters) {
     const auto [name, value] = *one_of(outside);
     parameters[pointer_to(name)] = value;
   } else {
+    // Required ones stay: the inputs were drawn for them.
+    const json valid = parameters;
     parameters = *independent_values(without_dtype(operation.parameters));
+    for (const ParameterSpec& spec : operation.parameters)
+      if (spec.required) parameters[pointer_to(spec.name)] = valid.at(pointer_to(spec.name));
   }
   RC_PRE(!is_valid(operation, parameters));
   return parameters;
 }
 
 Call drawn_call(Subject& subject, const Operation& operation, const CallOptions& options) {
-  Call call{&operation, drawn_parameters(operation), {}};
+  Call call{&operation, drawn_parameters(subject, operation), {}};
   const Dtype dtype = subject.drawn_dtype();
   const Parameters parameters = [&] {
     if (!operation.has_float_inputs(call.checked()))

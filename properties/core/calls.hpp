@@ -14,8 +14,9 @@ struct Call {
   Parameters checked() const { return checked_parameters(*operation, parameters); }
 };
 
-/// Parameters that are valid together. Shrink towards the required ones alone, at small values.
-nlohmann::json drawn_parameters(const Operation& operation);
+/// Parameters that are valid together, of the values that it declares. Shrink towards the required
+/// ones alone, at small values.
+nlohmann::json drawn_parameters(const Subject& subject, const Operation& operation);
 
 /// These parameters, made such that they must be refused: one value outside its range, or values
 /// that contradict each other. Nothing that right implementations may pass over: keys unknown or

@@ -48,10 +48,21 @@ std::string unreached(const Law& law, const std::set<std::string>& reached) {
   return "";
 }
 
+/// Without the macro that said it, and the folder that its file was compiled in.
+std::string said(const std::string& description) {
+  const std::size_t line = description.find('\n'), message = description.find("\n\n");
+  if (line == std::string::npos) return description;
+  if (description.compare(line + 1, 8, "RC_FAIL(") == 0 && message != std::string::npos)
+    return description.substr(message + 2);
+  const std::size_t folder = description.rfind('/', line);
+  return folder == std::string::npos ? description : description.substr(folder + 1);
+}
+
 std::string shown(const rc::detail::FailureResult& failure,
                   const std::vector<Request>& counterexample) {
   std::ostringstream text;
-  text << failure.description << "\nafter " << failure.numSuccess << " experiments that agreed, on";
+  text << said(failure.description) << "\nafter " << failure.numSuccess
+       << " experiments that agreed, on";
   for (const Request& request : counterexample) {
     text << "\n  " << request.operation << " " << request.parameters.dump();
     for (const auto& [name, tensor] : request.inputs) {
@@ -77,7 +88,7 @@ class Series {
     rc::detail::TestParams params;
     params.seed = seed;
     params.maxSuccess = thoroughness.experiments;
-    params.maxDiscardRatio = 50;
+    params.maxDiscardRatio = 30;
     params.disableShrinking = !thoroughness.shrink;
     rc::detail::TestMetadata metadata;
     metadata.id = metadata.description = law_.name;
@@ -86,15 +97,20 @@ class Series {
                                      std::unordered_map<std::string, rc::detail::Reproduce>());
   }
 
+  /// The implementation does not do what the law asks.
+  bool is_excluded() const { return agreed_ == 0 && subject_.exclusions() >= kExclusions; }
+
   /// Of the last experiment that failed or ended the series.
   const std::vector<Request>& counterexample() const { return counterexample_; }
 
  private:
   void experiment() {
-    if (subject_.end()) return;  // a program that gave no answer is not shrunk
+    // A program that gave no answer is not shrunk, one that answers nothing not asked for ever.
+    if (subject_.end() || is_excluded()) return;
     subject_.forget();
     try {
       law_.experiment(subject_);
+      ++agreed_;
     } catch (const Subject::Ended&) {
       counterexample_ = subject_.asked();
     } catch (const CaseResult& result) {
@@ -109,8 +125,12 @@ class Series {
     }
   }
 
+  /// So many questions that it does not take, and none that it does.
+  static constexpr int kExclusions = 200;
+
   const Law& law_;
   Subject& subject_;
+  int agreed_ = 0;
   std::vector<Request> counterexample_;
 };
 
@@ -142,6 +162,11 @@ Finding check(const Law& law, Subject& subject, const Thoroughness& thoroughness
       finding.message = subject.end()->message;
       return finding;
     }
+    if (series.is_excluded()) {
+      finding.verdict = Finding::Verdict::unsupported;
+      finding.message = "it takes none of the questions that the law asks";
+      return finding;
+    }
     if (result.match(failure)) {
       finding.verdict = Finding::Verdict::fail;
       finding.tests += failure.numSuccess;
@@ -150,7 +175,7 @@ Finding check(const Law& law, Subject& subject, const Thoroughness& thoroughness
     }
     if (result.match(gave_up)) {
       finding.verdict =
-          subject.was_excluded() ? Finding::Verdict::unsupported : Finding::Verdict::fail;
+          subject.exclusions() > 0 ? Finding::Verdict::unsupported : Finding::Verdict::fail;
       finding.tests += gave_up.numSuccess;
       finding.message = gave_up.description;
       return finding;
@@ -168,7 +193,7 @@ Finding check(const Law& law, Subject& subject, const Thoroughness& thoroughness
   if (!missed.empty()) {
     // What it excludes may be what the law is about.
     finding.verdict =
-        subject.was_excluded() ? Finding::Verdict::unsupported : Finding::Verdict::untested;
+        subject.exclusions() > 0 ? Finding::Verdict::unsupported : Finding::Verdict::untested;
     finding.message =
         "never reached: " + missed + ", in " + std::to_string(finding.tests) + " experiments";
   }

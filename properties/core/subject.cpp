@@ -88,7 +88,7 @@ xt::xarray<Range> formula_ranges(const std::string& name, const Output<Real60>& 
 }  // namespace
 
 void Subject::start_law(const std::vector<std::string>& operations) {
-  excluded_ = false;
+  exclusions_ = 0;
   end_.reset();
   dtypes_.clear();
   for (Dtype dtype : kFloatDtypes)
@@ -102,6 +102,14 @@ void Subject::start_law(const std::vector<std::string>& operations) {
   if (dtypes_.empty()) dtypes_.assign(kFloatDtypes.begin(), kFloatDtypes.end());
 }
 
+const std::map<std::string, std::vector<nlohmann::json>>& Subject::declared(
+    const std::string& operation) const {
+  static const std::map<std::string, std::vector<nlohmann::json>> anything;
+  const auto& operations = implementation_.description().operations;
+  const auto found = operations.find(operation);
+  return found == operations.end() ? anything : found->second.parameters;
+}
+
 Dtype Subject::drawn_dtype() const { return *one_of(dtypes_); }
 
 Answer Subject::ask(const std::string& operation, const nlohmann::json& parameters,
@@ -109,7 +117,7 @@ Answer Subject::ask(const std::string& operation, const nlohmann::json& paramete
   const std::string reason =
       declared_reason(implementation_.description(), find_operation(operation), parameters, inputs);
   if (!reason.empty()) {
-    excluded_ = true;
+    ++exclusions_;
     return {Answer::Kind::unsupported, {}, reason};
   }
   if (end_) throw Ended{};
@@ -124,7 +132,7 @@ Answer Subject::ask(const std::string& operation, const nlohmann::json& paramete
   asked_.push_back({operation, parameters, inputs});
   Answer answer = implementation_.run(asked_.back(), timeout_);
   silent = answer.kind == Answer::Kind::timeout ? silent + 1 : 0;
-  excluded_ = excluded_ || answer.kind == Answer::Kind::unsupported;
+  exclusions_ += answer.kind == Answer::Kind::unsupported;
   if (answer.kind == Answer::Kind::crash || answer.kind == Answer::Kind::timeout ||
       answer.kind == Answer::Kind::broken) {
     end_ = answer;

@@ -51,12 +51,17 @@ class Subject {
   /// when none is left, so that a law finds itself excluded.
   Dtype drawn_dtype() const;
 
+  /// Per parameter of an operation the values that it declares.
+  const std::map<std::string, std::vector<nlohmann::json>>& declared(
+      const std::string& operation) const;
+
   /// What was asked since the last forget().
   const std::vector<Request>& asked() const { return asked_; }
   void forget() { asked_.clear(); }
 
-  /// It declared or answered that it does not do what was asked, since the last start_law().
-  bool was_excluded() const { return excluded_; }
+  /// How often it declared or answered that it does not do what was asked, since the last
+  /// start_law().
+  int exclusions() const { return exclusions_; }
   /// How the last answer ended all experiments of the law, if one did.
   const std::optional<Answer>& end() const { return end_; }
   void start_law(const std::vector<std::string>& operations);
@@ -74,7 +79,7 @@ class Subject {
   std::chrono::milliseconds timeout_;
   std::vector<Dtype> dtypes_;
   std::vector<Request> asked_;
-  bool excluded_ = false;
+  int exclusions_ = 0;
   std::optional<Answer> end_;
   std::map<std::string, int> silent_;  ///< time-outs of an operation in a row
 };

@@ -156,7 +156,7 @@ TEST(Calls, are_answered_by_the_truth_and_take_every_value) {
             for (const auto& [name, tensor] : call.inputs) inputs.insert(name);
             truth_of(operation, call.checked(), call.inputs);
           },
-          100);
+          200);
       for (const ParameterSpec& spec : operation.parameters) {
         for (const std::string& choice : spec.choices)
           EXPECT_TRUE(values.count(spec.name + "=\"" + choice + "\""))

@@ -89,6 +89,17 @@ TEST(Check, shrinks_to_the_smallest_question_that_fails) {
       << finding.message;
 }
 
+TEST(Check, tells_what_is_wrong_and_no_folder_of_the_build) {
+  Scripted scripted([](const Request& request) {
+    Answer answer = right(request);
+    answer.outputs.at("rows").set(0, 9);
+    return answer;
+  });
+  EXPECT_EQ(checked(scripted).message.rfind("law_test.cpp:", 0), 0u) << checked(scripted).message;
+  const Law failing{"meta/failing", {"learned.embed"}, [](Subject&) { RC_FAIL("it is wrong"); }};
+  EXPECT_EQ(checked(scripted, failing).message.rfind("it is wrong\nafter 0", 0), 0u);
+}
+
 TEST(Check, draws_the_same_from_the_same_seed) {
   const auto first_failure = [](std::uint64_t seed) {
     Scripted scripted([](const Request& request) {
