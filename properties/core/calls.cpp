@@ -138,7 +138,19 @@ std::size_t drawn_extent(const InputSpec& spec, const std::string& symbol,
   const bool is_table = std::any_of(specs.begin(), specs.end(),
                                     [&](const InputSpec& each) { return each.rows_of == symbol; });
   if (is_table) return *count_between(1, 12);
+  // Sometimes longer than a block of a kernel.
+  if (symbol != "D" && *between(0, 9) == 9) return *count_between(5, 19);
   return *count_between(1, spec.kind == InputSpec::Kind::real && symbol == "D" ? 6 : 4);
+}
+
+/// One position after another from the first on, as most calls have them: in order, or in any order
+/// between the ends, which a fast path for runs may take for one.
+void run_on(std::vector<std::int64_t>& positions, std::int64_t limit, std::int64_t how) {
+  if (how < 2) return;
+  const auto count = static_cast<std::int64_t>(positions.size());
+  const std::int64_t first = std::min(positions[0], limit - count);
+  std::iota(positions.begin(), positions.end(), first);
+  if (how == 3 && count > 3) std::reverse(positions.begin() + 1, positions.end() - 1);
 }
 
 Tensor drawn_integers(const InputSpec& spec, const Shape& shape, std::int64_t limit,
@@ -150,6 +162,8 @@ Tensor drawn_integers(const InputSpec& spec, const Shape& shape, std::int64_t li
                                                               : positions(limit);
   std::vector<std::int64_t> drawn =
       *rc::gen::container<std::vector<std::int64_t>>(element_count(shape), values);
+  if (spec.kind == InputSpec::Kind::position && spec.rows_of.empty() && drawn.size() > 1)
+    run_on(drawn, limit, *between(0, 3));
   if (spec.kind == InputSpec::Kind::mask)
     for (std::int64_t& visible : drawn) visible = visible == 1 ? 0 : 1;  // shrinks towards visible
   return Tensor::integers(shape, drawn);

@@ -37,6 +37,14 @@ void what_was_asked_before_does_not_matter(Subject& subject, const Operation& op
   require_same_bits(first, measured(subject, call));
 }
 
+/// Neither its parameters nor half of its work serves the next call.
+void a_refused_call_leaves_nothing_behind(Subject& subject, const Operation& operation) {
+  const Call call = drawn_call(subject, operation);
+  const Outputs first = measured(subject, call);
+  subject.ask(operation.name, drawn_refusal(operation, call.parameters), call.inputs);
+  require_same_bits(first, measured(subject, call));
+}
+
 Order all_of(std::size_t count) {
   Order order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -246,8 +254,10 @@ std::vector<Law> laws() {
       add("the_same_call_twice_gives_the_same_bits", the_same_call_twice_gives_the_same_bits);
       add("what_was_asked_before_does_not_matter", what_was_asked_before_does_not_matter);
       add("random_calls_agree_with_the_truth", random_calls_agree_with_the_truth);
-      if (can_be_refused(operation))
+      if (can_be_refused(operation)) {
         add("what_must_be_refused_is_refused", what_must_be_refused_is_refused);
+        add("a_refused_call_leaves_nothing_behind", a_refused_call_leaves_nothing_behind);
+      }
       if (!operation.independent.empty()) {
         std::vector<std::string> cuts{"one at a time", "chunks"}, orders{"out of order"};
         for (const std::string& symbol : operation.independent) {
