@@ -126,7 +126,7 @@ TEST(Laws, can_be_waived_by_name_where_they_are_tried) {
   EXPECT_EQ(report.laws[0].verdict, Verdict::waived);
   EXPECT_TRUE(report.good());
   EXPECT_TRUE(tried(bent, {kNorm}, {known}).good()) << "that law was not tried";
-  EXPECT_EQ(tried(bent, {kNorm}, {{kNorm, "", "it holds", ""}}).unmatched_waivers.size(), 1u);
+  EXPECT_TRUE(tried(bent, {kNorm}, {{kNorm, "", "not shown by these inputs", ""}}).good());
   EXPECT_EQ(tried(bent, {kNorm}, {{"rope/no_such_law", "", "", ""}}).unmatched_waivers.size(), 1u);
   Bent right([](const Request&, Answer answer) { return answer; });
   VerifyOptions without;
