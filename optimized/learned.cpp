@@ -1,0 +1,79 @@
+#include "optimized/learned.hpp"
+
+#include <cassert>
+#include <hwy/cache_control.h>
+
+#include "optimized/core/rows.hpp"
+
+namespace posproof::optimized::learned {
+namespace {
+
+/// Rows are in no order that the CPU could foresee: the next one is asked for in time.
+template <class T, class Position>
+const T* row_of(const Table<T>& table, const Position* positions, std::size_t count,
+                std::size_t t) {
+  const auto at = [&](std::size_t index) {
+    return table.data + (static_cast<std::ptrdiff_t>(positions[index]) +
+                         static_cast<std::ptrdiff_t>(table.shift)) *
+                            table.stride;
+  };
+  if (t + 1 < count)
+    for (std::size_t line = 0; line < table.width && line < 16 * 64 / sizeof(T);
+         line += 64 / sizeof(T))
+      hwy::Prefetch(at(t + 1) + line);
+  return at(t);
+}
+
+}  // namespace
+
+template <class Position>
+std::size_t first_outside(std::size_t rows, std::int64_t shift, const Position* positions,
+                          std::size_t count) noexcept {
+  for (std::size_t t = 0; t < count; ++t) {
+    const std::int64_t row = static_cast<std::int64_t>(positions[t]) + shift;
+    if (positions[t] < 0 || row < 0 || row >= static_cast<std::int64_t>(rows)) return t;
+  }
+  return count;
+}
+
+template <class T, class Position>
+void embed(const Table<T>& table, const Position* positions, std::size_t count, T* out,
+           std::ptrdiff_t out_stride, Isa isa) noexcept {
+  assert(first_outside(table.rows, table.shift, positions, count) == count);
+  core::ran_on = isa;
+  const bool is_streamed = count * table.width * sizeof(T) >= core::kStreamedBytes;
+  for (std::size_t t = 0; t < count; ++t)
+    core::copy_row(isa, row_of(table, positions, count, t),
+                   out + static_cast<std::ptrdiff_t>(t) * out_stride, table.width, is_streamed);
+  if (is_streamed) core::finish_streaming();
+}
+
+template <class T, class Position>
+void embed_and_add(const Table<T>& table, const Position* positions, std::size_t count, const T* x,
+                   std::ptrdiff_t x_stride, T* out, std::ptrdiff_t out_stride, Isa isa) noexcept {
+  assert(first_outside(table.rows, table.shift, positions, count) == count);
+  core::ran_on = isa;
+  const bool is_streamed = out != x && count * table.width * sizeof(T) >= core::kStreamedBytes;
+  for (std::size_t t = 0; t < count; ++t)
+    core::add_row(isa, x + static_cast<std::ptrdiff_t>(t) * x_stride,
+                  row_of(table, positions, count, t),
+                  out + static_cast<std::ptrdiff_t>(t) * out_stride, table.width, is_streamed);
+  if (is_streamed) core::finish_streaming();
+}
+
+#define POSPROOF_POSITIONS(T, P)                                                               \
+  template void embed(const Table<T>&, const P*, std::size_t, T*, std::ptrdiff_t, Isa) noexcept; \
+  template void embed_and_add(const Table<T>&, const P*, std::size_t, const T*, std::ptrdiff_t, \
+                              T*, std::ptrdiff_t, Isa) noexcept;
+#define POSPROOF_LEARNED(T)              \
+  POSPROOF_POSITIONS(T, std::int32_t)    \
+  POSPROOF_POSITIONS(T, std::int64_t)
+POSPROOF_LEARNED(float)
+POSPROOF_LEARNED(F16)
+POSPROOF_LEARNED(BF16)
+template std::size_t first_outside(std::size_t, std::int64_t, const std::int32_t*,
+                                   std::size_t) noexcept;
+template std::size_t first_outside(std::size_t, std::int64_t, const std::int64_t*,
+                                   std::size_t) noexcept;
+
+}  // namespace posproof::optimized::learned
