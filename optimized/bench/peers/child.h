@@ -39,6 +39,8 @@ void opaque(T& x) {
 struct Work {
   std::string name;
   std::function<std::function<void()>()> prepare;
+  /// How often what prepare returns does the work.
+  long repeats = 1;
 };
 
 /// Warms up once, then repeats the work until `seconds` have passed, 3 times at least.
@@ -62,14 +64,14 @@ inline nlohmann::json timed(const Work& work, double seconds) {
   for (const auto start = Clock::now(); nanoseconds.size() < 3 || since(start) < seconds * 1e9;) {
     const auto begin = Clock::now();
     for (long i = 0; i < batch; ++i) run();
-    nanoseconds.push_back(since(begin) / static_cast<double>(batch));
+    nanoseconds.push_back(since(begin) / static_cast<double>(batch * work.repeats));
   }
   std::sort(nanoseconds.begin(), nanoseconds.end());
   const std::size_t n = nanoseconds.size();
   return {{"work", work.name},
           {"min_ns", nanoseconds.front()},
           {"median_ns", (nanoseconds[(n - 1) / 2] + nanoseconds[n / 2]) / 2},
-          {"runs", static_cast<long>(n) * batch}};
+          {"runs", static_cast<long>(n) * batch * work.repeats}};
 }
 
 /// Answers until the end of the input; returns the exit status.
