@@ -301,9 +301,10 @@ void check() {
 
 std::vector<Work> works() {
   std::vector<Work> result;
-  for (const auto& [layout, mode] : {std::pair{"half", kHalf}, {"interleaved", kInterleaved}})
-    for (const auto& [size, tokens] : {std::pair{"memory", 4096}, {"cache", 64}}) {
-      const std::string tail = std::string(layout) + '_' + size;
+  for (const RopeMode mode : {kHalf, kInterleaved})
+    for (const std::int64_t tokens : {4096, 64}) {
+      const std::string tail = std::string(mode == kHalf ? "half_" : "interleaved_") +
+                               (tokens == 4096 ? "memory" : "cache");
       result.push_back(work("rope_f32_" + tail, [=] { return rope<float>(mode, tokens, 0); }));
       result.push_back(
           work("rope_f16_" + tail, [=] { return rope<std::uint16_t>(mode, tokens, 0); }));
