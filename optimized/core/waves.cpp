@@ -47,8 +47,8 @@ Waves::Waves(Exact exact, DoubleDouble amplitude, Isa isa)
       amplitude_(amplitude),
       isa_(isa),
       pairs_(exact_.pairs()),
-      padded_(padded_to(pairs_, kPadding)),
-      half_block_(std::clamp<std::size_t>(16384 / std::max<std::size_t>(padded_, 1), 8, 128)) {
+      padded_(padded_to(std::max<std::size_t>(pairs_, 1), kPadding)),
+      half_block_(std::clamp<std::size_t>(16384 / padded_, 8, 128)) {
   const double magnitude = std::fabs(amplitude.hi);
   if (!(magnitude == 0 || (magnitude >= 0x1p-200 && magnitude <= 0x1p200)))
     throw std::domain_error("amplitude: found " + std::to_string(amplitude.hi) +
@@ -132,7 +132,7 @@ constexpr double kOne[] = {1.0};
 F32Waves::F32Waves(std::span<const float> inv_freq, Isa isa)
     : unit_(Exact(kOne), {1, 0}, isa),
       pairs_(inv_freq.size()),
-      inv_freq_(hwy::AllocateAligned<float>(padded_to(pairs_, kPadding))) {
+      inv_freq_(hwy::AllocateAligned<float>(padded_to(std::max<std::size_t>(pairs_, 1), kPadding))) {
   std::fill(std::copy(inv_freq.begin(), inv_freq.end(), inv_freq_.get()),
             inv_freq_.get() + padded_to(pairs_, kPadding), 0.7f);
 }
