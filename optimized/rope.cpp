@@ -20,33 +20,6 @@
 
 #include "optimized/core/pairs-inl.hpp"
 
-#ifndef POSPROOF_OPTIMIZED_ROPE_TURN
-#define POSPROOF_OPTIMIZED_ROPE_TURN
-namespace posproof::optimized::rope {
-
-/// What turns kTurn pairs of one token. Of the two products of a sum the one with the smaller
-/// coefficient is rounded by itself and the other goes into a fused multiply-add, so that the first
-/// rounding is of at most |x|/√2: docs/error-model.md, "Kernels". `swaps` is all ones where |sin| >
-/// |cos|: there x1 and x2 change places.
-inline constexpr std::size_t kTurn = 128;
-struct Turn {
-  alignas(64) float first_large[kTurn], first_small[kTurn], second_large[kTurn],
-      second_small[kTurn];
-  alignas(64) std::uint32_t swaps[kTurn];
-
-  void set(std::size_t i, float cos, float sin) {
-    const bool is_swapped = std::fabs(sin) > std::fabs(cos);
-    first_large[i] = is_swapped ? -sin : cos;
-    first_small[i] = is_swapped ? cos : -sin;
-    second_large[i] = is_swapped ? sin : cos;
-    second_small[i] = is_swapped ? cos : sin;
-    swaps[i] = is_swapped ? ~0u : 0u;
-  }
-};
-
-}  // namespace posproof::optimized::rope
-#endif
-
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 HWY_BEFORE_NAMESPACE();
 namespace posproof::optimized::rope::HWY_NAMESPACE {
@@ -55,123 +28,204 @@ using namespace core::HWY_NAMESPACE;
 
 constexpr std::size_t kLanes = hn::MaxLanes(DF());
 
-struct Pair {
-  VF first, second;
-};
-
-/// The lanes of `pairs` pairs, as far as whole vectors reach, turned at one place of every head.
-struct Coefficients {
+/// What turns one vector of lanes, or the two vectors of a pair, at one place of every head: the rule
+/// of Turn below. `swaps` is true where |sin| > |cos|.
+struct Turn {
   VF first_large, first_small, second_large, second_small;
   hn::Mask<DF> swaps;
 
-  HWY_INLINE HWY_ATTR Coefficients(const Turn& turn, std::size_t i)
-      : first_large(hn::Load(DF(), turn.first_large + i)),
-        first_small(hn::Load(DF(), turn.first_small + i)),
-        second_large(hn::Load(DF(), turn.second_large + i)),
-        second_small(hn::Load(DF(), turn.second_small + i)),
-        swaps(hn::RebindMask(DF(), hn::Ne(hn::Load(DU(), turn.swaps + i), hn::Zero(DU())))) {}
-
-  HWY_INLINE HWY_ATTR Pair turned(VF x1, VF x2) const {
-    const VF large = hn::IfThenElse(swaps, x2, x1), small = hn::IfThenElse(swaps, x1, x2);
-    return {hn::MulAdd(large, first_large, hn::Mul(small, first_small)),
-            hn::MulAdd(small, second_large, hn::Mul(large, second_small))};
+  HWY_INLINE HWY_ATTR Turn(VF cos, VF sin, VF minus_sin)
+      : swaps(hn::Gt(hn::Abs(sin), hn::Abs(cos))) {
+    first_large = hn::IfThenElse(swaps, minus_sin, cos);
+    first_small = hn::IfThenElse(swaps, cos, minus_sin);
+    second_large = hn::IfThenElse(swaps, sin, cos);
+    second_small = hn::IfThenElse(swaps, cos, sin);
   }
 };
 
-HWY_INLINE HWY_ATTR void prefetch(const void* at) {
-  hwy::Prefetch(static_cast<const char*>(at) + 4096);
+HWY_INLINE HWY_ATTR VF negated(VF value, bool is_negated) {
+  return is_negated ? hn::Neg(value) : value;
 }
 
+/// x1 and x2 in vectors of their own.
 template <class T>
 struct Half {
   static constexpr std::size_t kPairs = kLanes;
-  static HWY_INLINE HWY_ATTR void turn(const Coefficients& by, const T* x, T* y,
-                                       std::size_t distance) {
-    const Pair turned = by.turned(load(x), load(x + distance));
-    save(turned.first, y);
-    save(turned.second, y + distance);
+  Turn by;
+
+  HWY_INLINE HWY_ATTR Half(const float* cos, const float* sin, bool inverse)
+      : by(hn::LoadU(DF(), cos), negated(hn::LoadU(DF(), sin), inverse),
+           negated(hn::LoadU(DF(), sin), !inverse)) {}
+
+  HWY_INLINE HWY_ATTR void turned(VF x1, VF x2, VF& y1, VF& y2) const {
+    const VF large = hn::IfThenElse(by.swaps, x2, x1), small = hn::IfThenElse(by.swaps, x1, x2);
+    y1 = hn::MulAdd(large, by.first_large, hn::Mul(small, by.first_small));
+    y2 = hn::MulAdd(small, by.second_large, hn::Mul(large, by.second_small));
+  }
+  HWY_INLINE HWY_ATTR void turn(const T* x, T* y, std::size_t distance) const {
+    VF y1, y2;
+    turned(load(x), load(x + distance), y1, y2);
+    save(y1, y);
+    save(y2, y + distance);
   }
 };
 
-/// 32-bit lanes that hold both members of a pair: the even ones below, the odd ones above.
-struct InterleavedBf16 {
-  static constexpr std::size_t kPairs = kLanes;
-  static HWY_INLINE HWY_ATTR void turn(const Coefficients& by, const BF16* x, BF16* y,
-                                       std::size_t) {
+/// Two neighbours in one 32-bit lane become two floats, and back, without a shuffle.
+struct Bf16Neighbours {
+  VF lower, upper;
+
+  static HWY_INLINE HWY_ATTR Bf16Neighbours load(const BF16* from) {
     const DU du;
-    const VU both = hn::LoadU(du, reinterpret_cast<const std::uint32_t*>(x));
+    const VU both = hn::LoadU(du, reinterpret_cast<const std::uint32_t*>(from));
+    return {hn::BitCast(DF(), hn::ShiftLeft<16>(both)),
+            hn::BitCast(DF(), hn::And(both, hn::Set(du, 0xffff0000u)))};
+  }
+  HWY_INLINE HWY_ATTR void save(BF16* to) const {
+    const DU du;
     const VU high = hn::Set(du, 0xffff0000u);
-    const Pair turned = by.turned(hn::BitCast(DF(), hn::ShiftLeft<16>(both)),
-                                  hn::BitCast(DF(), hn::And(both, high)));
-    const VU second = hn::ShiftLeft<16>(narrow_bf16_wide(turned.second));
-    hn::StoreU(hn::Or(narrow_bf16_wide(turned.first), second), du,
-               reinterpret_cast<std::uint32_t*>(y));
+    hn::StoreU(hn::OrAnd(narrow_bf16_wide(lower), round_bf16(upper), high), du,
+               reinterpret_cast<std::uint32_t*>(to));
   }
 };
 
-/// Coefficients of single lanes: those of pair i at 2i and 2i + 1.
-struct LaneCoefficients {
-  VF large, small;
-  hn::Mask<DF> swaps;
+/// x1 below and x2 above.
+struct InterleavedBf16 : Half<BF16> {
+  HWY_INLINE HWY_ATTR InterleavedBf16(const float* cos, const float* sin, bool inverse)
+      : Half<BF16>(cos, sin, inverse) {}
 
-  HWY_INLINE HWY_ATTR LaneCoefficients(const Turn& turn, std::size_t i) {
-    alignas(64) float l[kLanes], s[kLanes];
-    alignas(64) std::uint32_t m[kLanes];
-    for (std::size_t pair = 0; pair < kLanes / 2; ++pair) {
-      l[2 * pair] = turn.first_large[i + pair];
-      l[2 * pair + 1] = turn.second_large[i + pair];
-      s[2 * pair] = turn.first_small[i + pair];
-      s[2 * pair + 1] = turn.second_small[i + pair];
-      m[2 * pair] = m[2 * pair + 1] = turn.swaps[i + pair];
+  HWY_INLINE HWY_ATTR void turn(const BF16* x, BF16* y, std::size_t) const {
+    const Bf16Neighbours in = Bf16Neighbours::load(x);
+    Bf16Neighbours out;
+    turned(in.lower, in.upper, out.lower, out.upper);
+    out.save(y);
+  }
+};
+
+/// Even pairs below and odd pairs above, x1 and x2 in vectors of their own.
+struct HalfBf16 {
+  static constexpr std::size_t kPairs = 2 * kLanes;
+  Half<BF16> even, odd;
+
+  struct Apart {
+    alignas(64) float even[kLanes], odd[kLanes];
+    explicit Apart(const float* values) {
+      for (std::size_t i = 0; i < kLanes; ++i) even[i] = values[2 * i], odd[i] = values[2 * i + 1];
     }
-    large = hn::Load(DF(), l);
-    small = hn::Load(DF(), s);
-    swaps = hn::RebindMask(DF(), hn::Ne(hn::Load(DU(), m), hn::Zero(DU())));
+  };
+
+  HWY_INLINE HWY_ATTR HalfBf16(const float* cos, const float* sin, bool inverse)
+      : HalfBf16(Apart(cos), Apart(sin), inverse) {}
+  HWY_INLINE HWY_ATTR HalfBf16(const Apart& cos, const Apart& sin, bool inverse)
+      : even(cos.even, sin.even, inverse), odd(cos.odd, sin.odd, inverse) {}
+
+  HWY_INLINE HWY_ATTR void turn(const BF16* x, BF16* y, std::size_t distance) const {
+    const Bf16Neighbours x1 = Bf16Neighbours::load(x), x2 = Bf16Neighbours::load(x + distance);
+    Bf16Neighbours y1, y2;
+    even.turned(x1.lower, x2.lower, y1.lower, y2.lower);
+    odd.turned(x1.upper, x2.upper, y1.upper, y2.upper);
+    y1.save(y);
+    y2.save(y + distance);
   }
 };
 
+/// x1 and x2 in turn: lane 2i has the first coefficients of pair i, lane 2i + 1 the second.
 template <class T>
 struct Interleaved {
   static constexpr std::size_t kPairs = kLanes / 2;
-  static HWY_INLINE HWY_ATTR void turn(const LaneCoefficients& by, const T* x, T* y, std::size_t) {
+  VF large, small;
+  hn::Mask<DF> swaps;
+
+  HWY_INLINE HWY_ATTR static VF twice(const float* values) {
+    const DF df;
+    alignas(64) std::int32_t half[kLanes];
+    for (std::size_t lane = 0; lane < kLanes; ++lane) half[lane] = static_cast<std::int32_t>(lane / 2);
+    const auto lower = hn::LoadU(hn::Half<DF>(), values);
+    return hn::TableLookupLanes(hn::Combine(df, lower, lower), hn::SetTableIndices(df, half));
+  }
+
+  HWY_INLINE HWY_ATTR Interleaved(const float* cos, const float* sin, bool inverse) {
+    const VF c = twice(cos), s = negated(twice(sin), inverse);
+    const Turn by(c, s, hn::Neg(s));
+    large = hn::OddEven(by.second_large, by.first_large);
+    small = hn::OddEven(by.second_small, by.first_small);
+    swaps = by.swaps;
+  }
+  HWY_INLINE HWY_ATTR void turn(const T* x, T* y, std::size_t) const {
     const VF own = load(x), other = hn::Shuffle2301(own);
-    const VF large = hn::IfThenElse(by.swaps, other, own);
-    const VF small = hn::IfThenElse(by.swaps, own, other);
-    save(hn::MulAdd(large, by.large, hn::Mul(small, by.small)), y);
+    const VF first = hn::IfThenElse(swaps, other, own), second = hn::IfThenElse(swaps, own, other);
+    save(hn::MulAdd(first, large, hn::Mul(second, small)), y);
   }
 };
 
-/// Turns whole vectors of pairs from .. to of one token; returns the first pair that it left.
-template <class Way, class By, std::size_t kLanesPerPair, class T>
-HWY_INLINE HWY_ATTR std::size_t turn_token(const Heads<T>& heads, const T* x, T* y,
-                                           const Turn& turn, std::size_t from, std::size_t to,
-                                           std::size_t distance) {
-  std::size_t i = from;
-  for (; i + Way::kPairs <= to; i += Way::kPairs) {
-    const By by(turn, i - from);
-    const T* at = x + kLanesPerPair * i;
-    T* into = y + kLanesPerPair * i;
-    for (std::size_t h = 0; h < heads.heads; ++h) {
-      prefetch(at);
-      Way::turn(by, at, into, distance);
-      at += heads.x_head_stride;
-      into += heads.y_head_stride;
+/// Memory is asked for this far ahead, where there is so much that it is in no near cache.
+constexpr std::size_t kAhead = 16384, kFarBytes = std::size_t{2} << 20;
+
+/// The places of every head that kWays vectors of coefficients turn.
+template <class Way, std::size_t kWays, std::size_t kLanesPerPair, bool kIsFar, class T>
+HWY_INLINE HWY_ATTR void turn_heads(const Heads<T>& heads, const T* x, T* y, const float* cos,
+                                    const float* sin, bool inverse, std::size_t distance) {
+  constexpr std::size_t kPairs = Way::kPairs, kElements = kLanesPerPair * kPairs;
+  const Way a(cos, sin, inverse);
+  const Way b(cos + (kWays > 1 ? kPairs : 0), sin + (kWays > 1 ? kPairs : 0), inverse);
+  const Way c(cos + (kWays > 2 ? 2 * kPairs : 0), sin + (kWays > 2 ? 2 * kPairs : 0), inverse);
+  const Way e(cos + (kWays > 2 ? 3 * kPairs : 0), sin + (kWays > 2 ? 3 * kPairs : 0), inverse);
+  const std::ptrdiff_t x_stride = heads.x_head_stride, y_stride = heads.y_head_stride;
+  for (std::size_t h = heads.heads; h > 0; --h) {
+    for (std::size_t line = 0; kIsFar && line < kWays * kElements * sizeof(T); line += 64) {
+      hwy::Prefetch(reinterpret_cast<const char*>(x) + kAhead + line);
+      if constexpr (kLanesPerPair == 1)
+        hwy::Prefetch(reinterpret_cast<const char*>(x + distance) + kAhead + line);
     }
+    a.turn(x, y, distance);
+    if constexpr (kWays > 1) b.turn(x + kElements, y + kElements, distance);
+    if constexpr (kWays > 2) {
+      c.turn(x + 2 * kElements, y + 2 * kElements, distance);
+      e.turn(x + 3 * kElements, y + 3 * kElements, distance);
+    }
+    x += x_stride;
+    y += y_stride;
   }
+}
+
+/// Coefficients stay in registers across the heads, of as many vectors as the registers hold.
+template <class Way, std::size_t kLanesPerPair, bool kIsFar, class T>
+HWY_INLINE HWY_ATTR std::size_t turn_some(const Heads<T>& heads, const T* x, T* y,
+                                          const float* cos, const float* sin, std::size_t pairs,
+                                          bool inverse, std::size_t distance) {
+  constexpr std::size_t kMostWays =
+      (HWY_TARGET == HWY_AVX3 ? 4 : 2) / (std::is_same_v<Way, HalfBf16> ? 2 : 1);
+  std::size_t i = 0;
+  for (; i + kMostWays * Way::kPairs <= pairs; i += kMostWays * Way::kPairs)
+    turn_heads<Way, kMostWays, kLanesPerPair, kIsFar>(heads, x + kLanesPerPair * i, y + kLanesPerPair * i,
+                                              cos + i, sin + i, inverse, distance);
+  for (; i + Way::kPairs <= pairs; i += Way::kPairs)
+    turn_heads<Way, 1, kLanesPerPair, kIsFar>(heads, x + kLanesPerPair * i, y + kLanesPerPair * i, cos + i,
+                                      sin + i, inverse, distance);
   return i;
 }
 
+template <class Way, std::size_t kLanesPerPair, class T>
+HWY_INLINE HWY_ATTR std::size_t turn_token(const Heads<T>& heads, const T* x, T* y,
+                                           const float* cos, const float* sin, std::size_t pairs,
+                                           bool inverse, std::size_t distance) {
+  return heads.tokens * heads.heads * heads.head_dim * sizeof(T) >= kFarBytes
+             ? turn_some<Way, kLanesPerPair, true>(heads, x, y, cos, sin, pairs, inverse, distance)
+             : turn_some<Way, kLanesPerPair, false>(heads, x, y, cos, sin, pairs, inverse,
+                                                    distance);
+}
+
+/// Whole vectors of pairs of one token; returns the first pair that is left.
 template <class T>
-HWY_ATTR std::size_t turn_pairs(const Heads<T>& heads, const T* x, T* y, const Turn& turn,
-                                std::size_t from, std::size_t to, std::size_t pairs,
-                                Layout layout) {
+HWY_ATTR std::size_t turn_pairs(const Heads<T>& heads, const T* x, T* y, const float* cos,
+                                const float* sin, std::size_t pairs, Layout layout, bool inverse) {
   core::ran_on = HWY_TARGET == HWY_AVX3 ? Isa::avx512 : Isa::avx2;
+  using InHalves = std::conditional_t<std::is_same_v<T, BF16>, HalfBf16, Half<T>>;
   if (layout == Layout::half)
-    return turn_token<Half<T>, Coefficients, 1>(heads, x, y, turn, from, to, pairs);
+    return turn_token<InHalves, 1>(heads, x, y, cos, sin, pairs, inverse, pairs);
   if constexpr (std::is_same_v<T, BF16>)
-    return turn_token<InterleavedBf16, Coefficients, 2>(heads, x, y, turn, from, to, 0);
+    return turn_token<InterleavedBf16, 2>(heads, x, y, cos, sin, pairs, inverse, 0);
   else
-    return turn_token<Interleaved<T>, LaneCoefficients, 2>(heads, x, y, turn, from, to, 0);
+    return turn_token<Interleaved<T>, 2>(heads, x, y, cos, sin, pairs, inverse, 0);
 }
 
 }  // namespace posproof::optimized::rope::HWY_NAMESPACE
@@ -210,37 +264,43 @@ std::vector<float> f32_frequencies(std::size_t rotary_dim, double rope_theta, do
   return inv_freq;
 }
 
-template <class T>
-void turn_pair(const Turn& turn, std::size_t i, const T* x1, const T* x2, T* y1, T* y2) {
-  const float first = core::widen(*x1), second = core::widen(*x2);
-  const bool is_swapped = turn.swaps[i] != 0;
-  const float large = is_swapped ? second : first, small = is_swapped ? first : second;
-  *y1 = core::narrow<T>(std::fma(large, turn.first_large[i], small * turn.first_small[i]));
-  *y2 = core::narrow<T>(std::fma(small, turn.second_large[i], large * turn.second_small[i]));
-}
+/// What turns one pair. Of the two products of a sum the one with the smaller coefficient is rounded
+/// by itself and the other goes into a fused multiply-add, so that the first rounding is of at most
+/// |x|/√2: docs/error-model.md, "Kernels". Where |sin| > |cos| x1 and x2 change places.
+struct Turn {
+  float cos, sin;
+
+  template <class T>
+  void operator()(const T* x1, const T* x2, T* y1, T* y2) const {
+    const float first = core::widen(*x1), second = core::widen(*x2);
+    if (std::fabs(sin) > std::fabs(cos)) {
+      *y1 = core::narrow<T>(std::fma(second, -sin, first * cos));
+      *y2 = core::narrow<T>(std::fma(first, sin, second * cos));
+    } else {
+      *y1 = core::narrow<T>(std::fma(first, cos, second * -sin));
+      *y2 = core::narrow<T>(std::fma(second, cos, first * sin));
+    }
+  }
+};
 
 template <class T>
 void rotate_token(const Heads<T>& heads, std::size_t token, const float* cos, const float* sin,
                   std::size_t pairs, Layout layout, bool inverse, Isa isa) {
   const T* x = heads.x + static_cast<std::ptrdiff_t>(token) * heads.x_token_stride;
   T* y = heads.y + static_cast<std::ptrdiff_t>(token) * heads.y_token_stride;
-  Turn turn;
-  for (std::size_t from = 0; from < pairs; from += kTurn) {
-    const std::size_t to = std::min(from + kTurn, pairs);
-    for (std::size_t i = from; i < to; ++i) turn.set(i - from, cos[i], inverse ? -sin[i] : sin[i]);
-    std::size_t done = from;
-    if (isa == Isa::avx512) done = N_AVX3::turn_pairs(heads, x, y, turn, from, to, pairs, layout);
-    if (isa == Isa::avx2) done = N_AVX2::turn_pairs(heads, x, y, turn, from, to, pairs, layout);
-    if (isa == Isa::scalar) core::ran_on = Isa::scalar;
-    for (std::size_t h = 0; done < to && h < heads.heads; ++h) {
-      const T* from_head = x + static_cast<std::ptrdiff_t>(h) * heads.x_head_stride;
-      T* to_head = y + static_cast<std::ptrdiff_t>(h) * heads.y_head_stride;
-      for (std::size_t i = done; i < to; ++i) {
-        const std::size_t first = layout == Layout::half ? i : 2 * i;
-        const std::size_t second = layout == Layout::half ? i + pairs : 2 * i + 1;
-        turn_pair(turn, i - from, from_head + first, from_head + second, to_head + first,
-                  to_head + second);
-      }
+  std::size_t done = 0;
+  core::ran_on = isa;
+  if (isa == Isa::avx512)
+    done = N_AVX3::turn_pairs(heads, x, y, cos, sin, pairs, layout, inverse);
+  if (isa == Isa::avx2) done = N_AVX2::turn_pairs(heads, x, y, cos, sin, pairs, layout, inverse);
+  for (std::size_t i = done; i < pairs; ++i) {
+    const Turn turn{cos[i], inverse ? -sin[i] : sin[i]};
+    const std::size_t first = layout == Layout::half ? i : 2 * i;
+    const std::size_t second = layout == Layout::half ? i + pairs : 2 * i + 1;
+    for (std::size_t h = 0; h < heads.heads; ++h) {
+      const T* from = x + static_cast<std::ptrdiff_t>(h) * heads.x_head_stride;
+      T* to = y + static_cast<std::ptrdiff_t>(h) * heads.y_head_stride;
+      turn(from + first, from + second, to + first, to + second);
     }
   }
   if (heads.x == heads.y || 2 * pairs == heads.head_dim) return;

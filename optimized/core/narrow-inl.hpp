@@ -84,15 +84,18 @@ HWY_INLINE HWY_ATTR V16 narrow_f16(VF value) {
   return hn::BitCast(D16(), hn::DemoteTo(hn::Rebind<hwy::float16_t, DF>(), value));
 }
 
-/// In the lower half of each lane.
-HWY_INLINE HWY_ATTR VU narrow_bf16_wide(VF value) {
+/// In the upper half of each lane, whose lower half is of no meaning.
+HWY_INLINE HWY_ATTR VU round_bf16(VF value) {
   const DU du;
   const VU bits = hn::BitCast(du, value);
   const VU odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const VU rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), odd));
-  const VU quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(du, 0x40));
+  const VU rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), odd);
+  const VU quiet = hn::Or(bits, hn::Set(du, 0x400000));
   return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(value)), quiet, rounded);
 }
+
+/// In the lower half of each lane.
+HWY_INLINE HWY_ATTR VU narrow_bf16_wide(VF value) { return hn::ShiftRight<16>(round_bf16(value)); }
 
 HWY_INLINE HWY_ATTR V16 narrow_bf16(VF value) {
   const hn::RebindToSigned<DU> di;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "optimized/core/rounding.hpp"
 #include "optimized/core/waves_vector.hpp"
@@ -69,8 +70,9 @@ Waves::Waves(Exact exact, DoubleDouble amplitude, Isa isa)
 
 Waves::Lanes Waves::lanes() const noexcept {
   const double* turns = turns_.get();
-  return {pairs_, padded_, half_block_, amplitude_.hi, turns, turns + padded_,
-          fine_.get(), fine_.get() + half_block_ * padded_, turns + 2 * padded_};
+  const double* fine = fine_.get();
+  return {pairs_, padded_, half_block_, amplitude_.hi, turns, turns + padded_, fine,
+          fine == nullptr ? nullptr : fine + half_block_ * padded_, turns + 2 * padded_};
 }
 
 template <class T>
@@ -131,17 +133,28 @@ constexpr double kOne[] = {1.0};
 
 F32Waves::F32Waves(std::span<const float> inv_freq, Isa isa)
     : unit_(Exact(kOne), {1, 0}, isa),
-      pairs_(inv_freq.size()),
-      inv_freq_(hwy::AllocateAligned<float>(padded_to(std::max<std::size_t>(pairs_, 1), kPadding))) {
+      waves_(Exact(std::vector<double>(inv_freq.begin(), inv_freq.end())), {1, 0}, isa),
+      inv_freq_(hwy::AllocateAligned<float>(waves_.lanes().padded)) {
   std::fill(std::copy(inv_freq.begin(), inv_freq.end(), inv_freq_.get()),
-            inv_freq_.get() + padded_to(pairs_, kPadding), 0.7f);
+            inv_freq_.get() + waves_.lanes().padded, 0.7f);
+}
+
+bool F32Waves::has_small_angles(std::int64_t first, std::size_t count) const noexcept {
+  const auto farthest = static_cast<double>(
+      std::max(std::abs(first), std::abs(first + static_cast<std::int64_t>(count) - 1)));
+  float largest = 0, least = 1;
+  for (std::size_t i = 0; i < pairs(); ++i) {
+    largest = std::max(largest, inv_freq_[i]);
+    least = std::min(least, inv_freq_[i]);
+  }
+  return farthest < 0x1p24 && farthest * largest < 0x1p17 && least > 0x1p-70f;
 }
 
 void F32Waves::range(std::int64_t first, std::size_t count, Rows<float> rows) const noexcept {
   if (unit_.isa() != Isa::scalar) return vector::range_of_f32_angles(*this, first, count, rows);
   ran_on = Isa::scalar;
   for (std::size_t row = 0; row < count; ++row)
-    for (std::size_t pair = 0; pair < pairs_; ++pair) {
+    for (std::size_t pair = 0; pair < pairs(); ++pair) {
       const float position = static_cast<float>(first + static_cast<std::int64_t>(row));
       for (const bool is_sin : {true, false})
         rows.from(row).at(pair, is_sin) = wave(position * inv_freq_[pair], is_sin);

@@ -42,9 +42,9 @@ inline constexpr double kShifter = 0x1.8p52;
 
 /// Errors of one wave from a double evaluation: relative, per quarter turn of the angle, and of a
 /// sum of two products of such waves. docs/error-model.md, "The fast path".
-inline constexpr double kWaveError = 12 * 0x1p-53;
+inline constexpr double kWaveError = 8 * 0x1p-53;
 inline constexpr double kTurnError = 0x1p-103;
-inline constexpr double kProductError = 24 * 0x1p-53;
+inline constexpr double kProductError = 16 * 0x1p-53;
 
 /// Rows of sines and cosines, correctly rounded: frequencies and an amplitude, made once, that any
 /// number of threads may use.
@@ -96,16 +96,21 @@ class Waves {
 class F32Waves {
  public:
   F32Waves(std::span<const float> inv_freq, Isa isa);
-  std::size_t pairs() const noexcept { return pairs_; }
+  std::size_t pairs() const noexcept { return waves_.pairs(); }
+  Isa isa() const noexcept { return waves_.isa(); }
   void range(std::int64_t first, std::size_t count, Rows<float> rows) const noexcept;
   float wave(float angle, bool is_sin) const noexcept { return unit_.wave<float>(angle, 0, is_sin); }
 
   const Waves& unit() const noexcept { return unit_; }
+  const Waves& waves() const noexcept { return waves_; }
   const float* inv_freq() const noexcept { return inv_freq_.get(); }
+  /// Whether every angle of these positions is below 2^17, so that its rounding is below 2^-8, and
+  /// exact where it was a product of floats.
+  bool has_small_angles(std::int64_t first, std::size_t count) const noexcept;
 
  private:
-  Waves unit_;  ///< one pair of frequency 1
-  std::size_t pairs_;
+  Waves unit_;   ///< one pair of frequency 1
+  Waves waves_;  ///< the frequencies, of which the f32 angles are roundings away
   hwy::AlignedFreeUniquePtr<float[]> inv_freq_;  ///< padded
 };
 
