@@ -112,9 +112,19 @@ void Waves::list(const Position* positions, std::size_t count, Rows<T> rows) con
   }
 }
 
-void Waves::undecided(std::int64_t first, std::size_t count, Found found,
-                      void* context) const noexcept {
-  vector::undecided(*this, first, count, found, context);
+void Waves::near_midpoints(std::int64_t first, std::size_t count, Found found,
+                           void* context) const noexcept {
+  if (isa_ != Isa::scalar) return vector::near_midpoints(*this, first, count, found, context);
+  const double error = 3 * kProductError * std::fabs(amplitude_.hi);
+  for (std::int64_t position = first; position < first + static_cast<std::int64_t>(count); ++position)
+    for (std::size_t pair = 0; pair < pairs_; ++pair)
+      for (const bool is_sin : {true, false}) {
+        double unused;
+        const double value = amplitude_.hi * direct_wave(static_cast<double>(position), turns_[pair],
+                                                         turns_[padded_ + pair], is_sin, unused);
+        if (static_cast<float>(value - error) != static_cast<float>(value + error))
+          found(context, position, pair, is_sin);
+      }
 }
 
 #define POSPROOF_WAVES(T)                                                                        \

@@ -68,10 +68,13 @@ class Waves {
   template <class T>
   T wave(double position, std::size_t pair, bool is_sin) const noexcept;
 
-  /// Values of positions first … first + count − 1 that the fast path leaves undecided in f32;
-  /// nothing is stored. Calls found(context, position, pair, is_sin) for each.
+  /// Calls found(context, position, pair, is_sin) for every value of the positions first, first + 1, …
+  /// that is within three errors of the fast path of a midpoint of two floats: whatever range or list
+  /// a value is made in, the fast path leaves it undecided only if it is among these. Stores nothing.
+  /// count must be even. docs/error-model.md, "The proof".
   using Found = void (*)(void* context, std::int64_t position, std::size_t pair, bool is_sin);
-  void undecided(std::int64_t first, std::size_t count, Found found, void* context) const noexcept;
+  void near_midpoints(std::int64_t first, std::size_t count, Found found,
+                      void* context) const noexcept;
 
   /// What the vector code reads. Lanes past the pairs hold a frequency that nothing depends on.
   struct Lanes {

@@ -15,8 +15,8 @@ void range(const Waves& waves, std::int64_t first, std::size_t count, Rows<T> ro
 template <class T, class Position>
 void list(const Waves& waves, const Position* positions, std::size_t count, Rows<T> rows) noexcept;
 
-void undecided(const Waves& waves, std::int64_t first, std::size_t count, Waves::Found found,
-               void* context) noexcept;
+void near_midpoints(const Waves& waves, std::int64_t first, std::size_t count, Waves::Found found,
+                    void* context) noexcept;
 
 void range_of_f32_angles(const F32Waves& waves, std::int64_t first, std::size_t count,
                          Rows<float> rows) noexcept;
