@@ -77,6 +77,7 @@ Waves::Lanes Waves::lanes() const noexcept {
 
 template <class T>
 T Waves::wave(double position, std::size_t pair, bool is_sin) const noexcept {
+  if (amplitude_.hi == 0) return T{};
   double error;
   const double value = amplitude_.hi * direct_wave(position, turns_[pair], turns_[padded_ + pair],
                                                    is_sin, error);
@@ -90,8 +91,10 @@ template <class T>
 void Waves::range(std::int64_t first, std::size_t count, Rows<T> rows) const noexcept {
   assert(first > -kPositionLimit &&
          first + static_cast<std::int64_t>(count) <= kPositionLimit);
-  if (isa_ != Isa::scalar) return vector::range<T>(*this, first, count, rows);
-  ran_on = Isa::scalar;
+  // The sign of a zero would depend on the path.
+  if (isa_ != Isa::scalar && amplitude_.hi != 0)
+    return vector::range<T>(*this, first, count, rows);
+  ran_on = isa_;
   for (std::size_t row = 0; row < count; ++row)
     for (std::size_t pair = 0; pair < pairs_; ++pair)
       for (const bool is_sin : {true, false})
@@ -101,8 +104,9 @@ void Waves::range(std::int64_t first, std::size_t count, Rows<T> rows) const noe
 
 template <class T, class Position>
 void Waves::list(const Position* positions, std::size_t count, Rows<T> rows) const noexcept {
-  if (isa_ != Isa::scalar) return vector::list<T>(*this, positions, count, rows);
-  ran_on = Isa::scalar;
+  if (isa_ != Isa::scalar && amplitude_.hi != 0)
+    return vector::list<T>(*this, positions, count, rows);
+  ran_on = isa_;
   for (std::size_t row = 0; row < count; ++row) {
     assert(std::abs(static_cast<std::int64_t>(positions[row])) < kPositionLimit);
     for (std::size_t pair = 0; pair < pairs_; ++pair)
