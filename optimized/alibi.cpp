@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "optimized/core/checks.hpp"
 #include "optimized/core/exact.hpp"
 #include "optimized/core/rounding.hpp"
 #include "optimized/core/rows.hpp"
@@ -135,6 +136,10 @@ void Bias::make_strip(Form form, std::size_t head, std::int64_t first, std::size
 template <class T, class Strip, class Write>
 void Bias::by_rows(Form form, Positions queries, Positions keys, Scores<T> scores,
                    const Write& write) const noexcept {
+  assert(scores.data != nullptr || queries.count == 0 || keys.count == 0);
+  assert(core::are_rows_apart(heads(), scores.head_stride, queries.count, scores.row_stride,
+                              keys.count));
+  assert(core::are_positions(queries) && core::are_positions(keys));
   core::ran_on = isa_;
   Strip strip[kStrip];
   const bool shifts = form != Form::key;
@@ -166,7 +171,6 @@ void Bias::by_rows(Form form, Positions queries, Positions keys, Scores<T> score
 
 template <class T>
 void Bias::fill(Form form, Positions queries, Positions keys, Scores<T> bias) const noexcept {
-  assert(bias.data != nullptr || queries.count == 0 || keys.count == 0);
   const bool is_streamed =
       heads() * queries.count * keys.count * sizeof(T) >= core::kStreamedBytes;
   by_rows<T, T>(form, queries, keys, bias, [&](const T* strip, T* row, std::size_t count) {
@@ -177,7 +181,6 @@ void Bias::fill(Form form, Positions queries, Positions keys, Scores<T> bias) co
 
 template <class T>
 void Bias::add(Form form, Positions queries, Positions keys, Scores<T> scores) const noexcept {
-  assert(scores.data != nullptr || queries.count == 0 || keys.count == 0);
   by_rows<T, float>(form, queries, keys, scores, [&](const float* strip, T* row, std::size_t count) {
     core::add_row(isa_, row, strip, row, count, false);
   });

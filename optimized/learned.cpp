@@ -3,6 +3,7 @@
 #include <cassert>
 #include <hwy/cache_control.h>
 
+#include "optimized/core/checks.hpp"
 #include "optimized/core/rows.hpp"
 
 namespace posproof::optimized::learned {
@@ -24,14 +25,27 @@ const T* row_of(const Table<T>& table, const Position* positions, std::size_t co
   return at(t);
 }
 
+template <class T>
+void check([[maybe_unused]] const Table<T>& table, [[maybe_unused]] const void* positions,
+           [[maybe_unused]] std::size_t count, [[maybe_unused]] const T* out,
+           [[maybe_unused]] std::ptrdiff_t out_stride) {
+  [[maybe_unused]] const bool is_empty = count == 0 || table.width == 0;
+  assert(is_empty || (positions != nullptr && table.data != nullptr && out != nullptr));
+  assert(core::are_rows_apart(1, 0, table.rows, table.stride, table.width) && "table.stride");
+  assert(core::are_rows_apart(1, 0, count, out_stride, table.width) && "out_stride");
+  assert(core::are_apart({table.data, 1, 0, table.rows, table.stride, table.width},
+                         {out, 1, 0, count, out_stride, table.width}));
+}
+
 }  // namespace
 
 template <class Position>
 std::size_t first_outside(std::size_t rows, std::int64_t shift, const Position* positions,
                           std::size_t count) noexcept {
   for (std::size_t t = 0; t < count; ++t) {
-    const std::int64_t row = static_cast<std::int64_t>(positions[t]) + shift;
-    if (positions[t] < 0 || row < 0 || row >= static_cast<std::int64_t>(rows)) return t;
+    const std::int64_t position = positions[t];
+    if (position < 0 || position < -shift || position >= static_cast<std::int64_t>(rows) - shift)
+      return t;
   }
   return count;
 }
@@ -39,6 +53,7 @@ std::size_t first_outside(std::size_t rows, std::int64_t shift, const Position* 
 template <class T, class Position>
 void embed(const Table<T>& table, const Position* positions, std::size_t count, T* out,
            std::ptrdiff_t out_stride, Isa isa) noexcept {
+  check(table, positions, count, out, out_stride);
   assert(first_outside(table.rows, table.shift, positions, count) == count);
   core::ran_on = isa;
   const bool is_streamed = count * table.width * sizeof(T) >= core::kStreamedBytes;
@@ -51,7 +66,12 @@ void embed(const Table<T>& table, const Position* positions, std::size_t count, 
 template <class T, class Position>
 void embed_and_add(const Table<T>& table, const Position* positions, std::size_t count, const T* x,
                    std::ptrdiff_t x_stride, T* out, std::ptrdiff_t out_stride, Isa isa) noexcept {
+  check(table, positions, count, out, out_stride);
   assert(first_outside(table.rows, table.shift, positions, count) == count);
+  assert(x != nullptr || count == 0 || table.width == 0);
+  assert(x == out ? x_stride == out_stride || count < 2
+                  : core::are_apart({x, 1, 0, count, x_stride, table.width},
+                                    {out, 1, 0, count, out_stride, table.width}));
   core::ran_on = isa;
   const bool is_streamed = out != x && count * table.width * sizeof(T) >= core::kStreamedBytes;
   for (std::size_t t = 0; t < count; ++t)

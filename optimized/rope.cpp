@@ -4,11 +4,13 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "optimized/core/checks.hpp"
 #include "optimized/core/rounding.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -283,6 +285,30 @@ struct Turn {
   }
 };
 
+[[maybe_unused]] bool is_stride(std::ptrdiff_t stride, std::size_t width, std::size_t rows) {
+  return rows < 2 || std::abs(stride) >= static_cast<std::ptrdiff_t>(width);
+}
+
+template <class T>
+bool is_empty(const Heads<T>& heads) {
+  return heads.tokens == 0 || heads.heads == 0 || heads.head_dim == 0;
+}
+
+template <class T>
+void check([[maybe_unused]] const Heads<T>& heads, [[maybe_unused]] std::size_t pairs) {
+  assert(is_empty(heads) || (heads.x != nullptr && heads.y != nullptr));
+  assert(heads.tokens == 0 || heads.heads == 0 || 2 * pairs <= heads.head_dim);
+  assert(core::are_rows_apart(heads.tokens, heads.y_token_stride, heads.heads, heads.y_head_stride,
+                              heads.head_dim) &&
+         "stride");
+  assert(heads.x == heads.y ? heads.x_token_stride == heads.y_token_stride &&
+                                  heads.x_head_stride == heads.y_head_stride
+                            : core::are_apart({heads.x, heads.tokens, heads.x_token_stride,
+                                               heads.heads, heads.x_head_stride, heads.head_dim},
+                                              {heads.y, heads.tokens, heads.y_token_stride,
+                                               heads.heads, heads.y_head_stride, heads.head_dim}));
+}
+
 template <class T>
 void rotate_token(const Heads<T>& heads, std::size_t token, const float* cos, const float* sin,
                   std::size_t pairs, Layout layout, bool inverse, Isa isa) {
@@ -323,6 +349,7 @@ template <class T>
 void Angles::cos_sin(std::int64_t first, std::size_t count, T* cos, T* sin,
                      std::ptrdiff_t stride) const noexcept {
   assert((cos != nullptr && sin != nullptr) || count == 0);
+  assert(is_stride(stride, pairs(), count) && core::are_positions(first, count));
   waves_.range(first, count, core::Rows<T>{sin, cos, stride});
 }
 
@@ -330,6 +357,7 @@ template <class T, class Position>
 void Angles::cos_sin(const Position* positions, std::size_t count, T* cos, T* sin,
                      std::ptrdiff_t stride) const noexcept {
   assert((positions != nullptr && cos != nullptr && sin != nullptr) || count == 0);
+  assert(is_stride(stride, pairs(), count) && core::are_positions(positions, count));
   waves_.list(positions, count, core::Rows<T>{sin, cos, stride});
 }
 
@@ -338,14 +366,17 @@ F32Angles::F32Angles(std::size_t rotary_dim, double rope_theta, double factor, I
 
 void F32Angles::cos_sin(std::int64_t first, std::size_t count, float* cos, float* sin,
                         std::ptrdiff_t stride) const noexcept {
+  assert((cos != nullptr && sin != nullptr) || count == 0);
+  assert(is_stride(stride, pairs(), count) && core::are_positions(first, count));
   waves_.range(first, count, {sin, cos, stride});
 }
 
 template <class T>
 void rotate(const Heads<T>& heads, const float* cos, const float* sin, std::size_t pairs,
             std::ptrdiff_t stride, Layout layout, bool inverse, Isa isa) noexcept {
-  assert(heads.tokens == 0 || heads.heads == 0 || (heads.x != nullptr && heads.y != nullptr));
-  assert(2 * pairs <= heads.head_dim);
+  assert(is_empty(heads) || (cos != nullptr && sin != nullptr) || pairs == 0);
+  assert(is_empty(heads) || is_stride(stride, pairs, heads.tokens));
+  check(heads, pairs);
   for (std::size_t token = 0; token < heads.tokens; ++token) {
     const auto row = static_cast<std::ptrdiff_t>(token) * stride;
     rotate_token(heads, token, cos + row, sin + row, pairs, layout, inverse, isa);
@@ -355,7 +386,10 @@ void rotate(const Heads<T>& heads, const float* cos, const float* sin, std::size
 template <class T, class Position>
 void apply(const Angles& angles, const Heads<T>& heads, const Position* positions, Layout layout,
            bool inverse) noexcept {
-  assert(angles.pairs() <= kMostPairs && 2 * angles.pairs() <= heads.head_dim);
+  assert(angles.pairs() <= kMostPairs);
+  assert(positions != nullptr || heads.tokens == 0);
+  assert(core::are_positions(positions, heads.tokens));
+  check(heads, angles.pairs());
   alignas(64) float cos[kMostPairs], sin[kMostPairs];
   for (std::size_t token = 0; token < heads.tokens; ++token) {
     angles.cos_sin(positions + token, 1, cos, sin, static_cast<std::ptrdiff_t>(kMostPairs));

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "optimized/core/checks.hpp"
 #include "optimized/core/rows.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -207,6 +208,7 @@ KeyLogits::KeyLogits(const float* relative_keys, std::size_t max_distance, std::
       padded_((2 * max_distance + 1 + 15) / 16 * 16),
       sign_(sign),
       columns_(hwy::AllocateAligned<float>(padded_ * std::max<std::size_t>(head_dim, 1))) {
+  assert(relative_keys != nullptr || head_dim == 0);
   for (std::size_t i = 0; i < head_dim; ++i)
     for (std::size_t r = 0; r < padded_; ++r)
       columns_[i * padded_ + r] =
@@ -215,7 +217,14 @@ KeyLogits::KeyLogits(const float* relative_keys, std::size_t max_distance, std::
 
 void KeyLogits::operator()(Scores<const float> q, std::size_t heads, Positions queries,
                            Positions keys, Scores<float> logits) const noexcept {
-  assert((q.data != nullptr && logits.data != nullptr) || queries.count == 0 || keys.count == 0);
+  assert(q.data != nullptr || head_dim_ == 0 || heads == 0 || queries.count == 0 || keys.count == 0);
+  assert(logits.data != nullptr || heads == 0 || queries.count == 0 || keys.count == 0);
+  assert(core::are_rows_apart(heads, logits.head_stride, queries.count, logits.row_stride,
+                              keys.count));
+  assert(core::are_apart({q.data, heads, q.head_stride, queries.count, q.row_stride, head_dim_},
+                         {logits.data, heads, logits.head_stride, queries.count, logits.row_stride,
+                          keys.count}));
+  assert(core::are_positions(queries) && core::are_positions(keys));
   core::ran_on = isa_;
   if (keys.count == 0) return;
   const Clip clip{max_distance_, sign_};
@@ -268,7 +277,17 @@ void KeyLogits::operator()(Scores<const float> q, std::size_t heads, Positions q
 void value_term(const float* relative_values, std::size_t max_distance, std::size_t head_dim,
                 Sign sign, Scores<const float> weights, std::size_t heads, Positions queries,
                 Positions keys, Scores<float> out, Isa isa) noexcept {
-  assert((relative_values != nullptr && out.data != nullptr) || queries.count == 0);
+  [[maybe_unused]] const bool is_empty = heads == 0 || queries.count == 0 || head_dim == 0;
+  assert(is_empty || (relative_values != nullptr && out.data != nullptr));
+  assert(is_empty || weights.data != nullptr || keys.count == 0);
+  assert(core::are_rows_apart(heads, out.head_stride, queries.count, out.row_stride, head_dim));
+  assert(core::are_apart(
+             {weights.data, heads, weights.head_stride, queries.count, weights.row_stride, keys.count},
+             {out.data, heads, out.head_stride, queries.count, out.row_stride, head_dim}) &&
+         core::are_apart({relative_values, 1, 0, 2 * max_distance + 1,
+                          static_cast<std::ptrdiff_t>(head_dim), head_dim},
+                         {out.data, heads, out.head_stride, queries.count, out.row_stride, head_dim}));
+  assert(core::are_positions(queries) && core::are_positions(keys));
   core::ran_on = isa;
   const Clip clip{static_cast<std::int64_t>(max_distance), sign};
   const auto add = [&](const float* w, std::size_t rows, std::int64_t first, float* to) {

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "optimized/core/checks.hpp"
+
 namespace posproof::optimized::sinusoidal {
 namespace {
 
@@ -46,6 +48,8 @@ void Table::range(std::int64_t first, std::size_t count, T* table,
                   std::ptrdiff_t stride) const noexcept {
   assert(table != nullptr || count == 0);
   assert(std::abs(stride) >= static_cast<std::ptrdiff_t>(parameters_.d_model) || count < 2);
+  assert(core::are_positions(first, count));
+  if (count == 0) return;
   waves_.range(first, count, rows(table, stride));
   pad(count, table, stride);
 }
@@ -55,6 +59,8 @@ void Table::list(const Position* positions, std::size_t count, T* table,
                  std::ptrdiff_t stride) const noexcept {
   assert((positions != nullptr && table != nullptr) || count == 0);
   assert(std::abs(stride) >= static_cast<std::ptrdiff_t>(parameters_.d_model) || count < 2);
+  assert(core::are_positions(positions, count));
+  if (count == 0) return;
   waves_.list(positions, count, rows(table, stride));
   pad(count, table, stride);
 }

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "optimized/core/checks.hpp"
 #include "optimized/core/exact.hpp"
 #include "optimized/core/rows.hpp"
 
@@ -69,7 +70,14 @@ void Buckets::make_strip(std::int64_t first, std::size_t count, const T* column,
 template <class T>
 void Buckets::fill(Positions queries, Positions keys, const T* table, std::ptrdiff_t table_stride,
                    std::size_t heads, Scores<T> bias) const noexcept {
-  assert((table != nullptr && bias.data != nullptr) || queries.count == 0 || keys.count == 0);
+  assert((table != nullptr && bias.data != nullptr) || heads == 0 || queries.count == 0 ||
+         keys.count == 0);
+  assert(std::abs(table_stride) >= static_cast<std::ptrdiff_t>(heads));
+  assert(core::are_rows_apart(heads, bias.head_stride, queries.count, bias.row_stride, keys.count));
+  assert(core::are_apart({table, 1, 0, static_cast<std::size_t>(count_), table_stride, heads},
+                         {bias.data, heads, bias.head_stride, queries.count, bias.row_stride,
+                          keys.count}));
+  assert(core::are_positions(queries) && core::are_positions(keys));
   core::ran_on = isa_;
   const bool is_tiled = queries.is_run() && keys.is_run();
   const bool is_streamed = heads * queries.count * keys.count * sizeof(T) >= core::kStreamedBytes;
