@@ -18,6 +18,7 @@ Command add_verify(CLI::App& app);
 Command add_compute(CLI::App& app);
 Command add_serve(CLI::App& app);
 Command add_prove(CLI::App& app);
+Command add_bench(CLI::App& app);
 Command add_list(CLI::App& app);
 Command add_fixtures(CLI::App& app);
 

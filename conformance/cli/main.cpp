@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
     add("compute", "Print the true value of an operation.", add_compute);
     add("serve", "Speak the line protocol: an oracle for a test in any language.", add_serve);
     add("prove", "Show that the kernels round correctly at every position.", add_prove);
+    add("bench", "Time the kernels beside the cheapest programs that move the same bytes, and peers.",
+        add_bench);
     add("list", "List schemes, operations and their parameters.", add_list);
     add("fixtures", "Generate or check the stored cases.", add_fixtures);
     return all;
