@@ -78,13 +78,16 @@ Roofs roofs(double seconds) {
     double least = HUGE_VAL;
     for (const Stores stores : {Stores::plain, Stores::streamed, Stores::ahead})
       for (int round = 0; round < 2; ++round)
-        least = std::min(least, time("roof", [&] { run(stores); }, seconds).min_ns);
+        least = std::min(least, time(
+                                    "roof", [&] { run(stores); }, seconds)
+                                    .min_ns);
     return bytes / least;
   };
   float keep[16] = {1};
   double operations = 0;
-  const double nanoseconds =
-      time("roof", [&] { operations = multiply_add(20000, keep); }, seconds).min_ns;
+  const double nanoseconds = time(
+                                 "roof", [&] { operations = multiply_add(20000, keep); }, seconds)
+                                 .min_ns;
   return {best(2.0 * kMemory, [&](Stores s) { change(memory.get(), kMemory, s); }),
           best(kMemory, [&](Stores s) { fill(memory.get(), kMemory, s); }),
           best(2.0 * kCache, [&](Stores s) { change(memory.get(), kCache, s); }),
@@ -143,17 +146,24 @@ int run(const Line& line) {
     throw CallError(std::string("--isa: ") + error.what());
   }
   std::vector<Work> wanted = works();
-  std::erase_if(wanted, [&](const Work& work) {
-    return work.name.find(line.work) == std::string::npos;
-  });
+  std::erase_if(wanted,
+                [&](const Work& work) { return work.name.find(line.work) == std::string::npos; });
   if (wanted.empty()) {
     std::cerr << "posproof: --work: no work has '" << line.work << "' in its name:";
     for (const Work& work : works()) std::cerr << " " << work.name;
     std::cerr << "\n";
     return 1;
   }
-  Run all{today(), cpu_name(), std::string(optimized::name(isa)), compiler(), POSPROOF_VERSION,
-          line.rounds, line.seconds, {}, {}, {}};
+  Run all{today(),
+          cpu_name(),
+          std::string(optimized::name(isa)),
+          compiler(),
+          POSPROOF_VERSION,
+          line.rounds,
+          line.seconds,
+          {},
+          {},
+          {}};
   const Progress progress;
   progress("starting the peers");
   std::vector<std::unique_ptr<Peer>> peers;
@@ -172,21 +182,24 @@ int run(const Line& line) {
   }
   for (const auto& peer : peers) {
     all.peers.push_back({peer->name(), peer->version(), peer->why()});
-    if (!peer->why().empty()) std::cout << "not run: " << peer->name() << ": " << peer->why() << "\n";
+    if (!peer->why().empty())
+      std::cout << "not run: " << peer->name() << ": " << peer->why() << "\n";
   }
   if (line.no_peers) std::cout << "not run: the peers (--no-peers)\n";
-  std::cout << "Ratios are of the least times within this run; a time depends on the machine, a miss "
-               "is no error.\n";
+  std::cout
+      << "Ratios are of the least times within this run; a time depends on the machine, a miss "
+         "is no error.\n";
   if (!line.json.empty()) write_aside(line.json, json(all).dump(1) + "\n");
   if (!line.picture.empty()) write_aside(line.picture, picture(all));
   if (!line.markdown.empty()) {
     const auto folder = std::filesystem::absolute(line.markdown).parent_path();
-    write_aside(line.markdown,
-                markdown(all, line.picture.empty()
-                                  ? ""
-                                  : std::filesystem::absolute(line.picture)
-                                        .lexically_relative(folder)
-                                        .string()));
+    write_aside(
+        line.markdown,
+        markdown(
+            all,
+            line.picture.empty()
+                ? ""
+                : std::filesystem::absolute(line.picture).lexically_relative(folder).string()));
   }
   return 0;
 }

@@ -108,8 +108,7 @@ std::optional<Timing> Peer::time(const std::string& work, double seconds) {
 
 std::vector<std::unique_ptr<Peer>> start_peers() {
   const char* named = std::getenv("POSPROOF_PEERS");
-  const std::filesystem::path file =
-      named != nullptr ? named : POSPROOF_PEERS_SOURCE "/peers.json";
+  const std::filesystem::path file = named != nullptr ? named : POSPROOF_PEERS_SOURCE "/peers.json";
   const auto list = nlohmann::json::parse(read_file(file), nullptr, false);
   const auto refuse = [&](const std::string& found) -> std::runtime_error {
     return std::runtime_error(file.string() + ": found " + found +
@@ -122,9 +121,9 @@ std::vector<std::unique_ptr<Peer>> start_peers() {
     try {
       words = entry.at("command").get<std::vector<std::string>>();
       for (std::string& word : words) replace_all(word, "@BUILD@", POSPROOF_PEERS_BUILD);
-      peers.push_back(std::make_unique<Peer>(
-          entry.at("name").get<std::string>(), words,
-          std::filesystem::absolute(file).parent_path().string()));
+      peers.push_back(
+          std::make_unique<Peer>(entry.at("name").get<std::string>(), words,
+                                 std::filesystem::absolute(file).parent_path().string()));
     } catch (const nlohmann::json::exception&) {
       throw refuse(entry.dump());
     }

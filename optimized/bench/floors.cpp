@@ -43,9 +43,12 @@ template <class Value, class Ask>
 HWY_INLINE HWY_ATTR void write(std::uint32_t* to, std::size_t count, Stores stores,
                                const Value& value, const Ask& ask) {
   switch (stores) {
-    case Stores::plain: return lines<Stores::plain>(to, count, value, ask);
-    case Stores::streamed: return lines<Stores::streamed>(to, count, value, ask);
-    case Stores::ahead: return lines<Stores::ahead>(to, count, value, ask);
+    case Stores::plain:
+      return lines<Stores::plain>(to, count, value, ask);
+    case Stores::streamed:
+      return lines<Stores::streamed>(to, count, value, ask);
+    case Stores::ahead:
+      return lines<Stores::ahead>(to, count, value, ask);
   }
 }
 
@@ -53,33 +56,35 @@ HWY_INLINE HWY_ATTR void write(std::uint32_t* to, std::size_t count, Stores stor
 
 HWY_ATTR void fill(std::uint32_t* to, std::size_t count, Stores stores) {
   const V ones = hn::Set(d, 0x3f800000u);
-  write(to, count, stores, [=](std::size_t) POSPROOF_LAMBDA { return ones; },
-        [](std::size_t) POSPROOF_LAMBDA {});
+  write(
+      to, count, stores, [=](std::size_t) POSPROOF_LAMBDA { return ones; },
+      [](std::size_t) POSPROOF_LAMBDA {});
 }
 
 HWY_ATTR void change(std::uint32_t* at, std::size_t count, Stores stores) {
   const V sign = hn::Set(d, 0x80000000u);
-  write(at, count, stores,
-        [=](std::size_t i) POSPROOF_LAMBDA { return hn::Xor(hn::Load(d, at + i), sign); },
-        [=](std::size_t i) POSPROOF_LAMBDA { hwy::Prefetch(at + i); });
+  write(
+      at, count, stores,
+      [=](std::size_t i) POSPROOF_LAMBDA { return hn::Xor(hn::Load(d, at + i), sign); },
+      [=](std::size_t i) POSPROOF_LAMBDA { hwy::Prefetch(at + i); });
 }
 
-HWY_ATTR void copy(const std::uint32_t* from, std::uint32_t* to, std::size_t count,
-                   Stores stores) {
-  write(to, count, stores, [=](std::size_t i) POSPROOF_LAMBDA { return hn::Load(d, from + i); },
-        [=](std::size_t i) POSPROOF_LAMBDA { hwy::Prefetch(from + i); });
+HWY_ATTR void copy(const std::uint32_t* from, std::uint32_t* to, std::size_t count, Stores stores) {
+  write(
+      to, count, stores, [=](std::size_t i) POSPROOF_LAMBDA { return hn::Load(d, from + i); },
+      [=](std::size_t i) POSPROOF_LAMBDA { hwy::Prefetch(from + i); });
 }
 
 HWY_ATTR void combine(const std::uint32_t* a, const std::uint32_t* b, std::uint32_t* to,
                       std::size_t count, Stores stores) {
-  write(to, count, stores,
-        [=](std::size_t i) POSPROOF_LAMBDA {
-          return hn::Xor(hn::Load(d, a + i), hn::Load(d, b + i));
-        },
-        [=](std::size_t i) POSPROOF_LAMBDA {
-          hwy::Prefetch(a + i);
-          hwy::Prefetch(b + i);
-        });
+  write(
+      to, count, stores,
+      [=](std::size_t i)
+          POSPROOF_LAMBDA { return hn::Xor(hn::Load(d, a + i), hn::Load(d, b + i)); },
+      [=](std::size_t i) POSPROOF_LAMBDA {
+        hwy::Prefetch(a + i);
+        hwy::Prefetch(b + i);
+      });
 }
 
 HWY_ATTR std::uint32_t read(const std::uint32_t* from, std::size_t count) {

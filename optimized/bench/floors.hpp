@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The cheapest programs that move some bytes, on the widest vectors that the CPU has, whatever Isa a
-/// kernel is timed on. Buffers begin at a cache line and are multiples of 64 bytes.
+/// The cheapest programs that move some bytes, on the widest vectors that the CPU has, whatever Isa
+/// a kernel is timed on. Buffers begin at a cache line and are multiples of 64 bytes.
 namespace posproof::bench {
 
 /// How stores are made: to the cache, past it, or to the cache with memory asked for ahead.

@@ -9,7 +9,7 @@ namespace posproof::bench {
 namespace {
 
 constexpr double kWidth = 480, kMargin = 10;
-constexpr double kLetter = 0.56;  // of the font size, on average
+constexpr double kLetter = 0.6;  // of the font size, on average
 
 struct Axis {
   double from, to, low, high;  // pixels, values
@@ -29,17 +29,20 @@ struct Box {
 };
 
 double width(const std::string& text, double size) {
-  const auto letters = std::count_if(text.begin(), text.end(),
-                                     [](char c) { return (c & 0xC0) != 0x80; });
+  const auto letters =
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
   return kLetter * size * static_cast<double>(letters);
 }
 
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
-    if (c == '&') result += "&amp;";
-    else if (c == '<') result += "&lt;";
-    else result += c;
+    if (c == '&')
+      result += "&amp;";
+    else if (c == '<')
+      result += "&lt;";
+    else
+      result += c;
   }
   return result;
 }
@@ -48,24 +51,32 @@ class Svg {
  public:
   void text(double x, double y, const std::string& kind, const std::string& content,
             const char* anchor = "start") {
-    body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\" text-anchor=\"{}\">{}</text>\n",
-                         x, y, kind, anchor, escaped(content));
+    body_ +=
+        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\" text-anchor=\"{}\">{}</text>\n",
+                    x, y, kind, anchor, escaped(content));
+  }
+  /// Along a line that rises by `angle`.
+  void rising_text(double x, double y, double angle, const std::string& content) {
+    body_ += fmt::format(
+        "<text transform=\"translate({:.1f} {:.1f}) rotate({:.1f})\" class=\"small\">{}</text>\n",
+        x, y, -angle, escaped(content));
   }
   void line(double x1, double y1, double x2, double y2, const std::string& kind) {
     body_ += fmt::format(
-        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1, x2,
-        y2, kind);
+        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1,
+        x2, y2, kind);
   }
   void dot(double x, double y, double r, const std::string& kind) {
-    body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" class=\"{}\"/>\n", x, y, r,
-                         kind);
+    body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" class=\"{}\"/>\n", x, y,
+                         r, kind);
   }
 
   void append(const Svg& other) { body_ += other.body_; }
 
   std::string whole(double height) const {
     return fmt::format(
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1:.0f}\" width=\"{0}\" "
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1:.0f}\" "
+               "width=\"{0}\" "
                "height=\"{1:.0f}\" font-family=\"system-ui, sans-serif\">\n",
                kWidth, height) +
            "<style>\n"
@@ -92,6 +103,9 @@ class Svg {
 
 std::string spaced(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
+  const std::string word = "interleaved";
+  if (const std::size_t at = name.find(word); at != std::string::npos)
+    name.replace(at, word.size(), "interl.");
   return name;
 }
 
@@ -105,7 +119,8 @@ struct Label {
   std::size_t lane;
 };
 
-/// One row: time over the floor of ours and of every peer, labels below in as many lanes as it takes.
+/// One row: time over the floor of ours and of every peer, labels below in as many lanes as it
+/// takes.
 double draw_row(Svg& svg, const Result& result, const Axis& axis, double top) {
   const double floor = result.floor().min_ns(), y = top + 7;
   std::vector<Label> labels;
@@ -168,11 +183,12 @@ double draw_distances(Svg& svg, const Run& run, double top) {
   for (const Result& result : run.results) y = draw_row(rows, result, axis, y);
   for (const double tick : {1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0}) {
     svg.line(axis.at(tick), head + 3, axis.at(tick), y, tick == 1 ? "floor" : "grid");
-    svg.text(axis.at(tick), head, "small", tick == 1 ? "1 = floor" : fmt::format("{}", tick),
-             "middle");
+    for (const double level : {head, y + 12})
+      svg.text(axis.at(tick), level, "small", tick == 1 ? "1 = floor" : fmt::format("{}", tick),
+               "middle");
   }
   svg.append(rows);
-  return y;
+  return y + 14;
 }
 
 /// Points with numbers, that a list below explains.
@@ -191,12 +207,12 @@ double draw_roofline(Svg& svg, const Run& run, double top) {
     lowest = std::min(lowest, points.back().rate);
   }
   if (points.empty()) return top;
-  const Axis x{44, kWidth - 16, 0.05, 8};
-  const double bottom = top + 330;
+  const Axis x{44, kWidth - 16, 0.05, 5};
+  const double bottom = top + 400;
   const Axis y{bottom, top + 44, std::exp2(std::floor(std::log2(lowest))),
                std::exp2(std::ceil(std::log2(1.3 * run.roofs.gflops)))};
   svg.text(kMargin, top + 16, "title", "Roofline: GFLOP/s over operations per byte");
-  for (double tick = 0.0625; tick <= 8; tick *= 2) {
+  for (double tick = 0.0625; tick <= 4; tick *= 2) {
     svg.line(x.at(tick), y.to, x.at(tick), bottom, "grid");
     svg.text(x.at(tick), bottom + 13, "small",
              tick < 1 ? fmt::format("1/{}", 1 / tick) : fmt::format("{}", tick), "middle");
@@ -208,17 +224,21 @@ double draw_roofline(Svg& svg, const Run& run, double top) {
   svg.text(x.to, bottom + 26, "small", "floating-point operations per byte moved", "end");
   std::vector<Box> taken;
   const auto roof = [&](double gbps, const std::string& name) {
-    const double from = std::max(x.low, y.low / gbps), to = std::min(x.high, run.roofs.gflops / gbps);
+    const double from = std::max(x.low, y.low / gbps),
+                 to = std::min(x.high, run.roofs.gflops / gbps);
     svg.line(x.at(from), y.at(from * gbps), x.at(to), y.at(to * gbps), "roof");
     for (double part = 0; part <= 1; part += 0.005) {
       const double at = from * std::pow(to / from, part);
       taken.push_back({x.at(at) - 1, y.at(at * gbps) - 1, x.at(at) + 1, y.at(at * gbps) + 1});
     }
-    // On the left, above the line's beginning.
-    const double label_y = y.at(std::max(from, x.low) * gbps);
-    const Box box{x.from + 4, label_y - 30, x.from + 4 + width(name, 9.5), label_y - 18};
-    svg.text(box.left, box.bottom - 3, "small", name);
-    taken.push_back(box);
+    const double rise =
+        (y.from - y.to) / std::log(y.high / y.low) / ((x.to - x.from) / std::log(x.high / x.low));
+    const double length = width(name, 9.5) / std::hypot(1, rise);
+    const double left = x.at(from) + 6, base = y.at(from * gbps) - 6 * rise - 5;
+    svg.rising_text(left, base, std::atan(rise) * 180 / 3.14159265, name);
+    for (double along = 0; along <= length; along += 4)
+      taken.push_back(
+          {left + along - 8, base - rise * along - 9, left + along + 2, base - rise * along + 2});
   };
   roof(run.roofs.memory_gbps, "memory, " + number_text(run.roofs.memory_gbps) + " GB/s");
   roof(run.roofs.cache_gbps, "L2, " + number_text(run.roofs.cache_gbps) + " GB/s");
@@ -247,7 +267,7 @@ double draw_roofline(Svg& svg, const Run& run, double top) {
                                [&](const Box& box) { return box.meets(best); });
       }
     const double cx = (best.left + best.right) / 2, cy = (best.top + best.bottom) / 2;
-    if (distance > 16) svg.line(px, py, cx, cy, "leader");
+    if (distance > 13) svg.line(px, py, cx, cy, "leader");
     svg.text(cx, cy + 3.5, "number", point.number, "middle");
     taken.push_back(best);
   }

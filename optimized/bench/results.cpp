@@ -61,9 +61,8 @@ std::vector<Verdict> Result::verdicts() const {
         if (each.name == required.against) against = &each;
     Verdict verdict{required, against != nullptr ? against->name : required.against, {}};
     if (against != nullptr)
-      verdict.ratio = required.sense == Required::Sense::speed
-                          ? against->min_ns() / ours.min_ns()
-                          : ours.min_ns() / against->min_ns();
+      verdict.ratio = required.sense == Required::Sense::speed ? against->min_ns() / ours.min_ns()
+                                                               : ours.min_ns() / against->min_ns();
     all.push_back(verdict);
   }
   return all;
@@ -81,10 +80,10 @@ std::string time_text(double nanoseconds) {
 }
 
 std::string text(const Result& result) {
-  std::string lines = fmt::format(
-      "{:<30} {:>9}  {:>5} GB/s  {:>5} of {}", result.work.name, time_text(result.ours.min_ns()),
-      number_text(result.gigabytes_per_second()), number_text(result.to_floor()),
-      result.floor().name);
+  std::string lines =
+      fmt::format("{:<30} {:>9}  {:>5} GB/s  {:>5} of {}", result.work.name,
+                  time_text(result.ours.min_ns()), number_text(result.gigabytes_per_second()),
+                  number_text(result.to_floor()), result.floor().name);
   if (const Measured* peer = result.best_peer())
     lines += fmt::format("  best peer {} {} ×", peer->name,
                          number_text(peer->min_ns() / result.ours.min_ns()));
@@ -106,7 +105,8 @@ std::string text(const Result& result) {
 nlohmann::json json(const Run& run) {
   nlohmann::json peers = nlohmann::json::array(), results = nlohmann::json::array();
   for (const PeerState& peer : run.peers) {
-    nlohmann::json state = {{"name", peer.name}, {"version", peer.version}, {"ran", peer.why.empty()}};
+    nlohmann::json state = {
+        {"name", peer.name}, {"version", peer.version}, {"ran", peer.why.empty()}};
     if (!peer.why.empty()) state["why"] = peer.why;
     peers.push_back(state);
   }
@@ -121,12 +121,9 @@ nlohmann::json json(const Run& run) {
            {"ratio", verdict.ratio ? nlohmann::json(*verdict.ratio) : nlohmann::json()},
            {"met", verdict.ratio ? nlohmann::json(verdict.is_met()) : nlohmann::json()}});
     }
-    nlohmann::json entry = {{"work", result.work.name},
-                            {"shape", result.work.shape},
-                            {"bytes", result.work.bytes},
-                            {"ours", json(result.ours)},
-                            {"floors", json(result.floors)},
-                            {"peers", json(result.peers)},
+    nlohmann::json entry = {{"work", result.work.name},      {"shape", result.work.shape},
+                            {"bytes", result.work.bytes},    {"ours", json(result.ours)},
+                            {"floors", json(result.floors)}, {"peers", json(result.peers)},
                             {"required", required}};
     if (result.work.operations > 0) entry["flops"] = result.work.operations;
     results.push_back(entry);

@@ -44,15 +44,16 @@ Timing time(const std::string& name, const std::function<void()>& run, double se
     if (spent >= 5e4) break;
   }
   std::vector<double> samples;
-  benchmark::RegisterBenchmark(name.c_str(), [&](benchmark::State& state) {
-    for (auto _ : state) {
-      const auto start = Clock::now();
-      for (long i = 0; i < batch; ++i) run();
-      const double spent = nanoseconds(start);
-      state.SetIterationTime(spent * 1e-9);
-      samples.push_back(spent / static_cast<double>(batch));
-    }
-  })
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [&](benchmark::State& state) {
+                                 for (auto _ : state) {
+                                   const auto start = Clock::now();
+                                   for (long i = 0; i < batch; ++i) run();
+                                   const double spent = nanoseconds(start);
+                                   state.SetIterationTime(spent * 1e-9);
+                                   samples.push_back(spent / static_cast<double>(batch));
+                                 }
+                               })
       ->UseManualTime()
       ->MinTime(seconds);
   Silent silent;
