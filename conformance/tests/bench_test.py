@@ -145,6 +145,7 @@ class Peers(unittest.TestCase):
             {"name": "mute", "command": ["true"]},
             {"name": "vain", "command": ["sh", "-c", "echo hello; cat"]},
             {"name": "broken", "command": ["python3", "-c", "import no_such_module"]},
+            {"name": "chatty", "command": ["sh", "-c", "echo Error: no disk >&2; echo v20 >&2"]},
         ], *ONE)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(run["peers"][0], {"name": "running product", "version": "7", "ran": True})
@@ -155,6 +156,7 @@ class Peers(unittest.TestCase):
         self.assertIn("exit status 0", why["mute"])
         self.assertIn("did not say what it times", why["vain"])
         self.assertIn("ModuleNotFoundError: No module named 'no_such_module'", why["broken"])
+        self.assertEqual(why["chatty"], "did not start: Error: no disk")
         for name, reason in why.items():
             self.assertIn(f"not run: {name}: {reason}", done.stdout)
 
