@@ -52,13 +52,21 @@ inline bool are_apart(const Extent& a, const Extent& b) {
   return a.begin == a.end || b.begin == b.end || before(a.end, b.begin) || before(b.end, a.begin);
 }
 
-/// Rows of `width` elements, and heads of such rows, of which none overlaps another; heads may lie
-/// within the rows' gaps.
+/// Rows of `width` elements of which none overlaps another: rows follow each other and heads lie
+/// beyond them, or heads follow each other and rows lie beyond those.
 inline bool are_rows_apart(std::size_t heads, std::ptrdiff_t head_stride, std::size_t rows,
                            std::ptrdiff_t row_stride, std::size_t width) {
-  const auto least = static_cast<std::ptrdiff_t>(width);
-  return (rows < 2 || std::abs(row_stride) >= least) &&
-         (heads < 2 || std::abs(head_stride) >= least);
+  std::ptrdiff_t reach = static_cast<std::ptrdiff_t>(width);
+  const auto is_beyond = [&](std::size_t count, std::ptrdiff_t stride) {
+    if (count < 2) return true;
+    if (std::abs(stride) < reach) return false;
+    reach += static_cast<std::ptrdiff_t>(count - 1) * std::abs(stride);
+    return true;
+  };
+  if (heads == 0 || rows == 0) return true;
+  return std::abs(row_stride) <= std::abs(head_stride)
+             ? is_beyond(rows, row_stride) && is_beyond(heads, head_stride)
+             : is_beyond(heads, head_stride) && is_beyond(rows, row_stride);
 }
 
 }  // namespace posproof::optimized::core

@@ -180,6 +180,7 @@ TEST(AlibiDeathTest, misuse_is_asserted_in_debug_builds) {
   EXPECT_ASSERTS({ of(two, two, Scores<float>::packed(nullptr, 2, 2)); }, "nullptr");
   EXPECT_ASSERTS({ of(two, two, Scores<float>{scores, 4, 1}); }, "are_rows_apart");
   EXPECT_ASSERTS({ of(two, two, Scores<float>{scores, 3, 2}); }, "are_rows_apart");
+  EXPECT_ASSERTS({ of(two, two, Scores<float>{scores, 2, 3}); }, "are_rows_apart");
   EXPECT_ASSERTS({ of(two, Positions::of(far, 2), Scores<float>::packed(scores, 2, 2)); },
                  "are_positions");
   EXPECT_ASSERTS({ of(Positions::run(-limit, 2), two, Scores<float>::packed(scores, 2, 2)); },
