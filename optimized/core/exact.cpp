@@ -18,9 +18,6 @@ using Big =
     mp::number<mp::cpp_bin_float<256, mp::digit_base_2, void, std::int32_t, -100000, 100000>,
                mp::et_off>;
 
-/// Relative error of anything here, with room to spare: docs/error-model.md, "The exact path".
-constexpr int kErrorExponent = -220;
-
 const Big& half_pi() {
   static const Big kHalfPi = boost::math::constants::half_pi<Big>();
   return kHalfPi;
@@ -116,6 +113,8 @@ double Exact::wave(double position, std::size_t pair, bool is_sin,
   Big value = (takes_sin ? sin : cos) * factor;
   if (is_negative) value = -value;
 #ifndef NDEBUG
+  // The relative error of anything here, with room to spare: docs/error-model.md, "The exact path".
+  constexpr int kErrorExponent = -220;
   const Big error = mp::ldexp(mp::fabs(value) + mp::fabs(turns * factor), kErrorExponent);
   const double below = to_odd_double(value - error), above = to_odd_double(value + error);
   assert(below == above || static_cast<float>(below) == static_cast<float>(above));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "optimized/core/checks.hpp"
 #include "optimized/core/rounding.hpp"
 #include "optimized/core/waves_vector.hpp"
 
@@ -14,7 +15,6 @@ namespace posproof::optimized::core {
 namespace {
 
 constexpr std::size_t kPadding = 16;  // lanes of two vectors of doubles
-constexpr std::int64_t kPositionLimit = std::int64_t{1} << 31;
 
 /// Nothing depends on it, but it must not make the vector code undecided at every position, as a
 /// sine of 0 would.
@@ -89,8 +89,7 @@ T Waves::wave(double position, std::size_t pair, bool is_sin) const noexcept {
 
 template <class T>
 void Waves::range(std::int64_t first, std::size_t count, Rows<T> rows) const noexcept {
-  assert(first > -kPositionLimit &&
-         first + static_cast<std::int64_t>(count) <= kPositionLimit);
+  assert(are_positions(first, count));
   // The sign of a zero would depend on the path.
   if (isa_ != Isa::scalar && amplitude_.hi != 0)
     return vector::range<T>(*this, first, count, rows);
@@ -104,16 +103,15 @@ void Waves::range(std::int64_t first, std::size_t count, Rows<T> rows) const noe
 
 template <class T, class Position>
 void Waves::list(const Position* positions, std::size_t count, Rows<T> rows) const noexcept {
+  assert(are_positions(positions, count));
   if (isa_ != Isa::scalar && amplitude_.hi != 0)
     return vector::list<T>(*this, positions, count, rows);
   ran_on = isa_;
-  for (std::size_t row = 0; row < count; ++row) {
-    assert(std::abs(static_cast<std::int64_t>(positions[row])) < kPositionLimit);
+  for (std::size_t row = 0; row < count; ++row)
     for (std::size_t pair = 0; pair < pairs_; ++pair)
       for (const bool is_sin : {true, false})
         rows.from(row).at(pair, is_sin) =
             wave<T>(static_cast<double>(positions[row]), pair, is_sin);
-  }
 }
 
 void Waves::near_midpoints(std::int64_t first, std::size_t count, Found found,

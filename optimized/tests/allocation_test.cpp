@@ -18,7 +18,9 @@ std::atomic<std::size_t> count_of_allocations{0};
 }  // namespace
 
 #if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/allocator_interface.h>
+/// Of sanitizer/allocator_interface.h, which GCC does not ship.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t),
+                                                         void (*)(const volatile void*));
 
 namespace {
 
