@@ -140,7 +140,7 @@ void Bias::by_rows(Form form, Positions queries, Positions keys, Scores<T> score
   assert(core::are_rows_apart(heads(), scores.head_stride, queries.count, scores.row_stride,
                               keys.count));
   assert(core::are_positions(queries) && core::are_positions(keys));
-  core::ran_on = isa_;
+  core::ran_on = Isa::scalar;
   Strip strip[kStrip];
   const bool shifts = form != Form::key;
   const bool is_tiled = keys.is_run() && (queries.is_run() || !shifts);

@@ -55,7 +55,7 @@ void embed(const Table<T>& table, const Position* positions, std::size_t count, 
            std::ptrdiff_t out_stride, Isa isa) noexcept {
   check(table, positions, count, out, out_stride);
   assert(first_outside(table.rows, table.shift, positions, count) == count);
-  core::ran_on = isa;
+  core::ran_on = Isa::scalar;
   const bool is_streamed = count * table.width * sizeof(T) >= core::kStreamedBytes;
   for (std::size_t t = 0; t < count; ++t)
     core::copy_row(isa, row_of(table, positions, count, t),
@@ -72,7 +72,7 @@ void embed_and_add(const Table<T>& table, const Position* positions, std::size_t
   assert(x == out ? x_stride == out_stride || count < 2
                   : core::are_apart({x, 1, 0, count, x_stride, table.width},
                                     {out, 1, 0, count, out_stride, table.width}));
-  core::ran_on = isa;
+  core::ran_on = Isa::scalar;
   const bool is_streamed = out != x && count * table.width * sizeof(T) >= core::kStreamedBytes;
   for (std::size_t t = 0; t < count; ++t)
     core::add_row(isa, x + static_cast<std::ptrdiff_t>(t) * x_stride,

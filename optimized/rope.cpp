@@ -315,7 +315,7 @@ void rotate_token(const Heads<T>& heads, std::size_t token, const float* cos, co
   const T* x = heads.x + static_cast<std::ptrdiff_t>(token) * heads.x_token_stride;
   T* y = heads.y + static_cast<std::ptrdiff_t>(token) * heads.y_token_stride;
   std::size_t done = 0;
-  core::ran_on = isa;
+  core::ran_on = Isa::scalar;
   if (isa == Isa::avx512)
     done = N_AVX3::turn_pairs(heads, x, y, cos, sin, pairs, layout, inverse);
   if (isa == Isa::avx2) done = N_AVX2::turn_pairs(heads, x, y, cos, sin, pairs, layout, inverse);

@@ -125,7 +125,6 @@ void dots_on(Isa isa, const float* const* q, const float* columns, std::size_t s
              std::size_t head_dim, std::size_t count, float* to) {
   if (isa == Isa::avx512) return N_AVX3::dots(q, columns, stride, head_dim, count, to);
   if (isa == Isa::avx2) return N_AVX2::dots(q, columns, stride, head_dim, count, to);
-  core::ran_on = Isa::scalar;
   for (std::size_t row = 0; row < kRows; ++row)
     for (std::size_t c = 0; c < count; ++c) {
       float sum = 0;
@@ -158,7 +157,6 @@ void add_rows_on(Isa isa, const float* weights, std::size_t rows, const float* v
   std::size_t lane = 0;
   if (isa == Isa::avx512) lane = N_AVX3::add_rows(weights, rows, values, width, out);
   if (isa == Isa::avx2) lane = N_AVX2::add_rows(weights, rows, values, width, out);
-  if (isa == Isa::scalar) core::ran_on = Isa::scalar;
   for (; lane < width; ++lane)
     for (std::size_t r = 0; r < rows; ++r)
       out[lane] = std::fma(weights[r], values[r * width + lane], out[lane]);
@@ -225,7 +223,7 @@ void KeyLogits::operator()(Scores<const float> q, std::size_t heads, Positions q
                          {logits.data, heads, logits.head_stride, queries.count, logits.row_stride,
                           keys.count}));
   assert(core::are_positions(queries) && core::are_positions(keys));
-  core::ran_on = isa_;
+  core::ran_on = Isa::scalar;
   if (keys.count == 0) return;
   const Clip clip{max_distance_, sign_};
   const bool is_small = padded_ <= kColumns;
@@ -288,7 +286,7 @@ void value_term(const float* relative_values, std::size_t max_distance, std::siz
                           static_cast<std::ptrdiff_t>(head_dim), head_dim},
                          {out.data, heads, out.head_stride, queries.count, out.row_stride, head_dim}));
   assert(core::are_positions(queries) && core::are_positions(keys));
-  core::ran_on = isa;
+  core::ran_on = Isa::scalar;
   const Clip clip{static_cast<std::int64_t>(max_distance), sign};
   const auto add = [&](const float* w, std::size_t rows, std::int64_t first, float* to) {
     add_rows_on(isa, w, rows, relative_values + static_cast<std::size_t>(first) * head_dim,

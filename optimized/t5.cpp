@@ -78,7 +78,7 @@ void Buckets::fill(Positions queries, Positions keys, const T* table, std::ptrdi
                          {bias.data, heads, bias.head_stride, queries.count, bias.row_stride,
                           keys.count}));
   assert(core::are_positions(queries) && core::are_positions(keys));
-  core::ran_on = isa_;
+  core::ran_on = Isa::scalar;
   const bool is_tiled = queries.is_run() && keys.is_run();
   const bool is_streamed = heads * queries.count * keys.count * sizeof(T) >= core::kStreamedBytes;
   const std::size_t tile_rows = is_tiled ? kTileRows : 1;

@@ -71,17 +71,20 @@ TYPED_TEST(Learned, is_the_same_on_two_threads_and_streamed) {
   const auto list = random.positions<std::int32_t>(count, 0, 99);
   const Table<T> table{elements.data(), rows, width, static_cast<std::ptrdiff_t>(width)};
   for (const bool adds : {false, true}) {
-    const auto run = [&](std::size_t first, std::size_t some, T* out) {
+    const auto run = [&](std::size_t first, std::size_t some, T* out, std::size_t gap = 0) {
       const std::size_t at = first * width;
+      const auto out_stride = static_cast<std::ptrdiff_t>(width + gap);
       if (adds)
-        learned::embed_and_add(table, list.data() + first, some, x.data() + at, width, out + at, width);
+        learned::embed_and_add(table, list.data() + first, some, x.data() + at, width,
+                               out + static_cast<std::ptrdiff_t>(first) * out_stride, out_stride);
       else
-        learned::embed(table, list.data() + first, some, out + at, width);
+        learned::embed(table, list.data() + first, some,
+                       out + static_cast<std::ptrdiff_t>(first) * out_stride, out_stride);
     };
-    Memory<T> aligned(Region::of(count, width), 0), odd(Region::of(count, width), 1);
+    Memory<T> aligned(Region::of(count, width), 0), odd(Region::of(count, width, 3), 1);
     std::vector<T> pieces(count * width), threads(count * width);
     run(0, count, aligned.data());
-    run(0, count, odd.data());
+    run(0, count, odd.data(), 3);
     for (std::size_t t = 0; t < count; ++t) run(t, 1, pieces.data());
     on_two_threads(count,
                    [&](std::size_t first, std::size_t some) { run(first, some, threads.data()); });

@@ -52,7 +52,8 @@ TEST(ShawKeyLogits, are_chains_of_fused_multiply_adds_for_every_size_and_write_t
         from.set(q);
         Memory<float> logits(Region::of(heads, rows, columns, turn % 3, turn % 4), kOffsets[turn / 2 % 4]);
         kernel(from.const_scores(), heads, queries, keys, logits.scores());
-        ASSERT_EQ(last_isa(), forced_isa());
+        // More rows of the table than are done at once, and none at all, are plain code's.
+        ASSERT_EQ(last_isa(), columns > 0 && k < 256 ? forced_isa() : Isa::scalar);
         ASSERT_EQ(difference(logits.packed(), logits_of(q, table, k, width, sign, heads, queries, keys)), "")
             << k << " " << columns << " " << rows << " " << width;
         ASSERT_EQ(logits.touched(), "");
@@ -140,7 +141,7 @@ TEST(ShawValueTerm, is_the_sum_for_every_size_and_writes_its_rows_only) {
         Memory<float> out(Region::of(heads, rows, width, turn % 3, turn % 4), kOffsets[turn / 2 % 4]);
         shaw::value_term(table.data(), k, width, sign, from.const_scores(), heads, queries, keys,
                          out.scores());
-        ASSERT_EQ(last_isa(), forced_isa());
+        ASSERT_EQ(last_isa(), columns > 0 ? forced_isa() : Isa::scalar);
         ASSERT_EQ(out.touched(), "");
         const auto found = out.packed();
         for (std::size_t row = 0; row < heads * rows; ++row)

@@ -78,7 +78,7 @@ TYPED_TEST(T5, fill_copies_the_element_of_the_bucket_for_every_size_and_writes_i
                                heads + head]);
         Memory<T> bias(Region::of(heads, rows, columns, turn % 3, turn % 4), kOffsets[turn / 2 % 4]);
         buckets.fill(queries, keys, table.data(), table.region().row_stride, heads, bias.scores());
-        ASSERT_EQ(last_isa(), forced_isa());
+        ASSERT_EQ(last_isa(), columns > 0 ? forced_isa() : Isa::scalar);
         ASSERT_EQ(difference(bias.packed(), expected), "") << columns << " " << rows;
         ASSERT_EQ(bias.touched(), "") << columns << " " << rows;
       }
