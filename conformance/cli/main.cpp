@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "posproof " POSPROOF_VERSION);
   app.require_subcommand(1);
   app.footer(
-      "IMPLEMENTATION is builtin:reference, builtin:plain, builtin:plain64 or\n"
+      "IMPLEMENTATION is builtin:reference, plain, plain64, optimized, scalar, avx2 or avx512, or\n"
       "cmd:\"python3 mine.py\", a program that speaks the line protocol.\n"
       "Exit status: 0 all is well; 1 something failed or nothing ran; 2 the call or its files are "
       "wrong.");
