@@ -29,7 +29,8 @@ struct Parameters {
 /// fill: every element is correctly rounded to T (float, F16 or BF16) for positions in (−2^31, 2^31).
 /// add: the bias rounded to f32, the sum rounded to f32, for F16 and BF16 rounded once more. The same
 /// bits whatever the Isa, the alignment and the way that rows are split among calls or threads.
-/// Nothing allocates but the constructor.
+/// Nothing allocates but the constructor. Debug builds assert that positions are in that interval, that
+/// no pointer is null and that rows do not overlap each other.
 class Bias {
  public:
   /// Throws std::invalid_argument for num_heads < 1, heads beyond num_heads, and bias_max ≤ 0.

@@ -24,12 +24,14 @@ std::size_t first_outside(std::size_t rows, std::int64_t shift, const Position* 
 
 /// out[t] = table[positions[t] + shift], with its bits; out rows are `out_stride` elements apart.
 /// T is float, F16 or BF16. Every position must have a row: first_outside tells. Neither allocates.
+/// Debug builds assert that, that no pointer is null, and that rows of out overlap neither each other
+/// nor the table.
 template <class T, class Position>
 void embed(const Table<T>& table, const Position* positions, std::size_t count, T* out,
            std::ptrdiff_t out_stride, Isa isa = default_isa()) noexcept;
 
 /// out[t] = x[t] + table[positions[t] + shift]: the sum of floats, rounded to T where T is narrower.
-/// out may be x.
+/// out is x, with its stride, or apart from it: debug builds assert it.
 template <class T, class Position>
 void embed_and_add(const Table<T>& table, const Position* positions, std::size_t count, const T* x,
                    std::ptrdiff_t x_stride, T* out, std::ptrdiff_t out_stride,

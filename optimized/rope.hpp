@@ -14,7 +14,8 @@ enum class Layout { half, interleaved };
 /// cos and sin rows have rotary_dim/2 elements, `stride` elements apart. Every element is correctly
 /// rounded to T (float, F16 or BF16) for every position in (−2^31, 2^31); position 0 is exact. The
 /// same bits whatever the Isa, the alignment and the way that rows are split among calls or threads.
-/// Nothing allocates but the constructors.
+/// Nothing allocates but the constructors. Debug builds assert that positions are in that interval,
+/// that no pointer is null and that |stride| ≥ rotary_dim/2.
 class Angles {
  public:
   /// Throws std::invalid_argument for an odd rotary_dim or one below 2 and rope_theta or factor ≤ 0,
@@ -85,7 +86,9 @@ struct Heads {
 ///
 /// f32: within 1.5·2^-24·(|x1| + |x2|)·max(1, |cos|, |sin|) of the exact result of the table's values
 /// when cos² + sin² is 1 up to their rounding; F16, BF16: that in f32, rounded once more. Non-finite
-/// lanes reach their own pair only. Tokens are independent: split them among threads.
+/// lanes reach their own pair only. Tokens are independent: split them among threads. Debug builds
+/// assert that 2·pairs ≤ head_dim, that no pointer is null, that heads of y do not overlap each other,
+/// and that y is x, with its strides, or apart from it.
 template <class T>
 void rotate(const Heads<T>& heads, const float* cos, const float* sin, std::size_t pairs,
             std::ptrdiff_t stride, Layout layout, bool inverse, Isa isa = default_isa()) noexcept;
@@ -94,7 +97,8 @@ void rotate(const Heads<T>& heads, const float* cos, const float* sin, std::size
 inline constexpr std::size_t kMostPairs = 1024;
 
 /// rotate by the angles of these positions (int32 or int64, one per token), made on the fly: no
-/// table. angles.pairs() ≤ kMostPairs.
+/// table. Debug builds assert what rotate does, that angles.pairs() ≤ kMostPairs, and that positions
+/// are in (−2^31, 2^31).
 template <class T, class Position>
 void apply(const Angles& angles, const Heads<T>& heads, const Position* positions, Layout layout,
            bool inverse) noexcept;

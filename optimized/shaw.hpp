@@ -17,7 +17,8 @@ enum class Sign { key_minus_query, query_minus_key };
 /// order, so an element is within D·2^-24·Σ|q·a| of the exact one (and D·2^-149 where products are
 /// subnormal), and has the same bits whatever the Isa, the alignment and the way that rows are split.
 /// Rows of relative_keys that no pair of positions takes are not looked at by its element. Allocates
-/// in the constructor only.
+/// in the constructor only. Debug builds assert that positions are in (−2^31, 2^31), that no pointer is
+/// null and that rows of the logits overlap neither each other nor q.
 class KeyLogits {
  public:
   /// relative_keys [2k+1, head_dim], packed; copied.
@@ -43,7 +44,7 @@ class KeyLogits {
 /// runs of positions the weights of each row of relative_values are summed first, in 16 partial sums
 /// by j, and the same bits come from every Isa, alignment and way to split rows; along lists the terms
 /// are added in the order of j. Rows that no pair of positions takes are not looked at. Never
-/// allocates.
+/// allocates. Debug builds assert what KeyLogits does, of out, weights and relative_values.
 /// relative_values [2k+1, head_dim], packed; out [heads, Lq, head_dim].
 void value_term(const float* relative_values, std::size_t max_distance, std::size_t head_dim,
                 Sign sign, Scores<const float> weights, std::size_t heads, Positions queries,

@@ -25,7 +25,8 @@ struct Parameters {
 /// Rows have d_model elements, `stride` elements apart. Every element is correctly rounded to T
 /// (float, F16 or BF16) for every position in (−2^31, 2^31); position 0 is exact. The same bits
 /// whatever the Isa, the alignment and the way that rows are split among calls or threads. Rows of a
-/// range are much faster than rows of a list. Nothing allocates but the constructor.
+/// range are much faster than rows of a list. Nothing allocates but the constructor. Debug builds
+/// assert that positions are in that interval, that no pointer is null and that |stride| ≥ d_model.
 class Table {
  public:
   /// Throws std::invalid_argument for an odd d_model without zero_pad, d_model < 1 and base ≤ 0, and

@@ -19,7 +19,9 @@ struct Parameters {
 /// at most B − 1. Raffel et al. 2020, arXiv:1910.10683, section 2.1, as in mesh-tensorflow.
 ///
 /// Exact: where a range begins is decided by integer powers, once, in the constructor; no logarithm
-/// per element. Elements of the table are copied with their bits. Nothing else allocates.
+/// per element. Elements of the table are copied with their bits. Nothing else allocates. Debug builds
+/// assert that positions are in (−2^31, 2^31), that no pointer is null, that |table_stride| ≥ heads and
+/// that the rows of the bias overlap neither each other nor the table.
 class Buckets {
  public:
   /// Throws std::invalid_argument unless every side has at least one single distance and

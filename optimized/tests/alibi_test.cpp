@@ -27,8 +27,8 @@ std::vector<T> biases(Form form, const Positions& queries, const Positions& keys
   for (int head = 0; head < 8; ++head)
     for (std::size_t i = 0; i < queries.count; ++i)
       for (std::size_t j = 0; j < keys.count; ++j)
-        all.push_back(encoded<T>(std::ldexp(
-            static_cast<double>(multiple(form, queries.at(i), keys.at(j))), -head - 1)));
+        all.push_back(encoded<T>(
+            std::ldexp(static_cast<double>(multiple(form, queries.at(i), keys.at(j))), -head - 1)));
   return all;
 }
 
@@ -122,8 +122,8 @@ TYPED_TEST(Alibi, streamed_rows_are_those_that_are_not) {
   }
 }
 
-/// Slopes that a double cannot tell from 1/4 + 3/8 of the place of 1/4, a midpoint: of each type the
-/// first is above it, the second below it, by mpmath with 300 bits.
+/// Slopes that a double cannot tell from 1/4 + 3/8 of the place of 1/4, a midpoint: of each type
+/// the first is above it, the second below it, by mpmath with 300 bits.
 TYPED_TEST(Alibi, a_product_next_to_a_midpoint_is_rounded_to_its_side) {
   using T = TypeParam;
   constexpr bool kIsF32 = std::is_same_v<T, float>, kIsF16 = std::is_same_v<T, F16>;
@@ -134,12 +134,15 @@ TYPED_TEST(Alibi, a_product_next_to_a_midpoint_is_rounded_to_its_side) {
   for (const bool is_above : {true, false}) {
     const Bias bias({1, Rule::press, is_above ? above : std::nextafter(above, 2)});
     T row[64];
-    bias.fill(Form::key, Positions::run(0, 1), Positions::run(-31, 64), Scores<T>::packed(row, 1, 64));
+    bias.fill(Form::key, Positions::run(0, 1), Positions::run(-31, 64),
+              Scores<T>::packed(row, 1, 64));
     for (const int n : {1, 2, 4, 8, 16, 32}) {
       const double expected = n * 0.25 * (1 + (is_above ? 2 : 1) * place);
       EXPECT_EQ(value(row[31 + n]), expected) << n;
       EXPECT_EQ(value(bias.template value<T>(0, n)), expected) << n;
-      if (n < 32) { EXPECT_EQ(value(row[31 - n]), -expected) << n; }
+      if (n < 32) {
+        EXPECT_EQ(value(row[31 - n]), -expected) << n;
+      }
     }
   }
 }
@@ -180,8 +183,8 @@ TEST(AlibiParameters, that_are_wrong_are_refused_by_name) {
   };
   EXPECT_EQ(refusal({0}), "num_heads: found 0, allowed is ≥ 1");
   for (const double bias_max : {0.0, -8.0, 65537.0, double{NAN}, double{INFINITY}})
-    EXPECT_EQ(refusal({8, Rule::press, bias_max}), "bias_max: found " + std::to_string(bias_max) +
-                                                       ", allowed is above 0 to 65536");
+    EXPECT_EQ(refusal({8, Rule::press, bias_max}),
+              "bias_max: found " + std::to_string(bias_max) + ", allowed is above 0 to 65536");
   EXPECT_EQ(refusal({8, Rule::press, 8, 8}),
             "head_offset, local_heads: found 8 and 0, allowed are num_heads = 8 in all");
   EXPECT_EQ(refusal({8, Rule::press, 8, 5, 4}),

@@ -19,14 +19,14 @@ std::atomic<std::size_t> count_of_allocations{0};
 
 #if defined(__SANITIZE_ADDRESS__)
 /// Of sanitizer/allocator_interface.h, which GCC does not ship.
-extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t),
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*,
+                                                                  std::size_t),
                                                          void (*)(const volatile void*));
 
 namespace {
 
 [[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(
-    [](const volatile void*, std::size_t) { ++count_of_allocations; },
-    [](const volatile void*) {});
+    [](const volatile void*, std::size_t) { ++count_of_allocations; }, [](const volatile void*) {});
 
 }  // namespace
 #else
@@ -77,10 +77,16 @@ std::size_t allocations_of(const Call& call) {
 
 TEST(Allocation, is_seen_by_every_way_to_allocate) {
   EXPECT_EQ(allocations_of([] {}), 0u);
-  EXPECT_GE(allocations_of([] { std::vector<float> some(7); asm volatile("" ::"r"(some.data())); }), 1u);
+  EXPECT_GE(allocations_of([] {
+              std::vector<float> some(7);
+              asm volatile("" ::"r"(some.data()));
+            }),
+            1u);
   EXPECT_GE(allocations_of([] { (void)hwy::AllocateAligned<float>(7); }), 1u);
   EXPECT_GE(allocations_of([] {
-              struct alignas(128) Wide { char bytes[128]; };
+              struct alignas(128) Wide {
+                char bytes[128];
+              };
               const auto wide = std::make_unique<Wide>();
               asm volatile("" ::"r"(wide.get()));
             }),
@@ -121,14 +127,14 @@ TYPED_TEST(AllocationOf, constructors_only) {
   const rope::Angles angles(2 * pairs, 10000);
   const rope::F32Angles f32_angles(2 * pairs, 10000);
   for (const auto layout : {rope::Layout::half, rope::Layout::interleaved}) {
-    const auto packed =
-        rope::Heads<T>::packed(x.data(), rows.data(), tokens, heads, head_dim);
+    const auto packed = rope::Heads<T>::packed(x.data(), rows.data(), tokens, heads, head_dim);
     EXPECT_EQ(allocations_of([&] {
                 undecided.cos_sin(1, 1, rows.data(), rows.data() + 1, 1);
                 undecided.cos_sin(1, 2, rows.data(), rows.data() + 2, 1);
                 angles.cos_sin(5, tokens, cos.data(), sin.data(), pairs);
                 f32_angles.cos_sin(1 << 24, tokens, cos.data(), sin.data(), pairs);
-                angles.cos_sin(list.data(), tokens, rows.data(), rows.data() + tokens * pairs, pairs);
+                angles.cos_sin(list.data(), tokens, rows.data(), rows.data() + tokens * pairs,
+                               pairs);
                 rope::rotate(packed, cos.data(), sin.data(), pairs, pairs, layout, false);
                 rope::apply(angles, packed, list.data(), layout, true);
               }),
@@ -169,15 +175,15 @@ TEST(Allocation, of_shaw_is_of_its_constructor_only) {
   for (const auto sign : {shaw::Sign::key_minus_query, shaw::Sign::query_minus_key}) {
     const shaw::KeyLogits logits(keys.data(), k, width, sign);
     for (const Positions at : {Positions::run(7, columns), Positions::of(list.data(), columns)})
-      EXPECT_EQ(allocations_of([&] {
-                  logits(Scores<const float>::packed(q.data(), rows, width), heads,
-                         Positions::run(0, rows), at, Scores<float>::packed(out.data(), rows, columns));
-                  shaw::value_term(keys.data(), k, width, sign,
-                                   Scores<const float>::packed(q.data(), rows, columns), heads,
-                                   Positions::run(0, rows), at,
-                                   Scores<float>::packed(out.data(), rows, width));
-                }),
-                0u);
+      EXPECT_EQ(
+          allocations_of([&] {
+            logits(Scores<const float>::packed(q.data(), rows, width), heads,
+                   Positions::run(0, rows), at, Scores<float>::packed(out.data(), rows, columns));
+            shaw::value_term(
+                keys.data(), k, width, sign, Scores<const float>::packed(q.data(), rows, columns),
+                heads, Positions::run(0, rows), at, Scores<float>::packed(out.data(), rows, width));
+          }),
+          0u);
   }
 }
 

@@ -41,10 +41,10 @@ template <class T>
 void sinusoidal_digests(const std::string& type, Digests& digests) {
   using sinusoidal::Denominator;
   using sinusoidal::Layout;
-  for (const auto& [name, layout] : std::map<std::string, Layout>{
-           {"interleaved", Layout::interleaved},
-           {"concat", Layout::concat},
-           {"concat_cos_first", Layout::concat_cos_first}}) {
+  for (const auto& [name, layout] :
+       std::map<std::string, Layout>{{"interleaved", Layout::interleaved},
+                                     {"concat", Layout::concat},
+                                     {"concat_cos_first", Layout::concat_cos_first}}) {
     Digest range, list;
     for (const auto& [d_model, base, denominator, scale] :
          std::initializer_list<std::tuple<std::size_t, double, Denominator, double>>{
@@ -125,7 +125,11 @@ void rope_digests(const std::string& type, Digests& digests) {
       Generator random(6);
       for (const auto& [tokens, heads, head_dim, pairs] :
            std::initializer_list<std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>>{
-               {9, 1, 2, 1}, {9, 3, 31, 15}, {5, 2, 80, 40}, {5, 2, 96, 32}, {3, 2, 300, 137},
+               {9, 1, 2, 1},
+               {9, 3, 31, 15},
+               {5, 2, 80, 40},
+               {5, 2, 96, 32},
+               {3, 2, 300, 137},
                {140, 32, 256, 128}}) {
         const rope::Angles angles(2 * pairs, 10000);
         const auto positions = list_of_positions(tokens);
@@ -190,8 +194,10 @@ void alibi_digests(const std::string& type, Digests& digests) {
       }
     }
     digests["alibi.slopes." + rule_name + "." + type] = slopes.value();
-    for (const auto& [form_name, form] : std::map<std::string, Form>{
-             {"causal_distance", Form::causal_distance}, {"distance", Form::distance}, {"key", Form::key}}) {
+    for (const auto& [form_name, form] :
+         std::map<std::string, Form>{{"causal_distance", Form::causal_distance},
+                                     {"distance", Form::distance},
+                                     {"key", Form::key}}) {
       Digest filled, added, large;
       const Bias bias({12, rule, 8, 5, 6});
       for (const auto& [queries, keys] : std::initializer_list<std::pair<Positions, Positions>>{
@@ -224,14 +230,17 @@ void alibi_digests(const std::string& type, Digests& digests) {
 void bucket_digests(Digests& digests) {
   for (const bool bidirectional : {true, false}) {
     Digest digest;
-    for (const auto& [buckets, distance] : std::initializer_list<std::pair<std::int64_t, std::int64_t>>{
+    for (const auto& [buckets, distance] :
+         std::initializer_list<std::pair<std::int64_t, std::int64_t>>{
              {32, 128}, {64, 1000}, {320, 800}, {8, 1 << 30}}) {
       const t5::Buckets kernel({buckets, distance, bidirectional});
       for (std::int64_t relative = -3000; relative <= 3000; ++relative)
         digest.add(kernel.bucket(relative));
-      for (const std::int64_t relative : list_of_positions(1000)) digest.add(kernel.bucket(2 * relative));
+      for (const std::int64_t relative : list_of_positions(1000))
+        digest.add(kernel.bucket(2 * relative));
     }
-    digests[std::string("t5.bucket.") + (bidirectional ? "both_sides" : "one_side")] = digest.value();
+    digests[std::string("t5.bucket.") + (bidirectional ? "both_sides" : "one_side")] =
+        digest.value();
   }
 }
 
@@ -267,9 +276,12 @@ template <class T, class Position>
 void learned_digests(const std::string& type, Digests& digests) {
   Digest gathered, added;
   Generator random(10);
-  for (const auto& [width, count] :
-       std::initializer_list<std::pair<std::size_t, std::size_t>>{{1, 9}, {31, 9}, {64, 9}, {129, 9},
-                                                                  {768, (std::size_t{8} << 20) / sizeof(T) / 768 + 1}}) {
+  for (const auto& [width, count] : std::initializer_list<std::pair<std::size_t, std::size_t>>{
+           {1, 9},
+           {31, 9},
+           {64, 9},
+           {129, 9},
+           {768, (std::size_t{8} << 20) / sizeof(T) / 768 + 1}}) {
     const std::size_t rows = 50;
     const auto elements = random.numbers<T>(rows * width), x = random.numbers<T>(count * width);
     const auto positions = random.positions<Position>(count, 0, 47);
@@ -295,13 +307,18 @@ void shaw_digests(Digests& digests) {
       Generator random(11);
       for (const auto& [k, width, rows, columns] :
            std::initializer_list<std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>>{
-               {0, 1, 3, 33}, {16, 64, 19, 300}, {5, 75, 9, 170}, {127, 9, 8, 300}, {300, 17, 9, 200},
+               {0, 1, 3, 33},
+               {16, 64, 19, 300},
+               {5, 75, 9, 170},
+               {127, 9, 8, 300},
+               {300, 17, 9, 200},
                {16, 8, 900, 2500}}) {
         if (is_list && columns > 300) continue;
         const std::size_t heads = 2;
         const auto table = random.numbers<float>((2 * k + 1) * width);
         const auto queries = Positions::run(columns / 2, rows);
-        const auto keys = is_list ? Positions::of(list.data(), columns) : Positions::run(0, columns);
+        const auto keys =
+            is_list ? Positions::of(list.data(), columns) : Positions::run(0, columns);
         const auto q = random.numbers<float>(heads * rows * width);
         const auto weights = random.numbers<float>(heads * rows * columns);
         std::vector<float> out(heads * rows * columns), term(heads * rows * width);
@@ -360,9 +377,11 @@ TEST(Digests, are_those_of_every_isa_and_compiler) {
   for (std::string name, digest; file >> name >> digest;)
     EXPECT_TRUE(committed.emplace(name, digest).second) << name << " is there twice";
   for (const auto& [name, digest] : found)
-    EXPECT_EQ(hexadecimal(digest), committed[name]) << name << " on " << optimized::name(forced_isa());
+    EXPECT_EQ(hexadecimal(digest), committed[name])
+        << name << " on " << optimized::name(forced_isa());
   for (const auto& [name, digest] : committed)
-    EXPECT_TRUE(found.contains(name)) << name << " is in " << POSPROOF_DIGESTS << ", no kernel has it";
+    EXPECT_TRUE(found.contains(name))
+        << name << " is in " << POSPROOF_DIGESTS << ", no kernel has it";
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ TYPED_TEST(Learned, gathers_bits_and_adds_for_every_width_and_writes_its_rows_on
       };
       const Region region = Region::of(count, width, turn % 3);
       std::vector<T> gathered, sums;
-      const std::vector<T> x = random.numbers<T>(count * width), y = random.numbers<T>(rows * width);
+      const std::vector<T> x = random.numbers<T>(count * width),
+                           y = random.numbers<T>(rows * width);
       for (std::size_t t = 0; t < count; ++t)
         for (std::size_t c = 0; c < width; ++c) {
           const std::size_t at = static_cast<std::size_t>(list[t] + shift) * width + c;
@@ -41,7 +42,9 @@ TYPED_TEST(Learned, gathers_bits_and_adds_for_every_width_and_writes_its_rows_on
         }
       Memory<T> out(region, kOffsets[turn % 4]), out32(region, kOffsets[turn / 4 % 4]);
       learned::embed(of(), list.data(), count, out.data(), region.row_stride);
-      if (count * width > 0) { ASSERT_EQ(last_isa(), forced_isa()); }
+      if (count * width > 0) {
+        ASSERT_EQ(last_isa(), forced_isa());
+      }
       learned::embed(of(), list32.data(), count, out32.data(), region.row_stride);
       for (Memory<T>* memory : {&out, &out32}) {
         ASSERT_EQ(difference(memory->packed(), gathered), "") << width;
@@ -133,7 +136,8 @@ TEST(LearnedDeathTest, misuse_is_asserted_in_debug_builds) {
   EXPECT_ASSERTS({ learned::embed(table, outside, 2, out, 8); }, "first_outside");
   EXPECT_ASSERTS({ learned::embed_and_add(table, outside, 2, out, 8, out, 8); }, "first_outside");
   EXPECT_ASSERTS({ learned::embed<float>(table, list, 2, nullptr, 8); }, "nullptr");
-  EXPECT_ASSERTS({ learned::embed<float>(table, static_cast<const int*>(nullptr), 2, out, 8); }, "nullptr");
+  EXPECT_ASSERTS({ learned::embed<float>(table, static_cast<const int*>(nullptr), 2, out, 8); },
+                 "nullptr");
   EXPECT_ASSERTS({ learned::embed(Table<float>{nullptr, 4, 8, 8}, list, 2, out, 8); }, "nullptr");
   EXPECT_ASSERTS({ learned::embed(table, list, 2, out, 7); }, "stride");
   EXPECT_ASSERTS({ learned::embed(Table<float>{elements, 4, 8, 7}, list, 2, out, 8); }, "stride");

@@ -22,7 +22,8 @@ struct Waves {
 
   Waves(const Angles& angles, std::int64_t first, std::size_t count)
       : cos(count * angles.pairs()), sin(cos.size()) {
-    angles.cos_sin(first, count, cos.data(), sin.data(), static_cast<std::ptrdiff_t>(angles.pairs()));
+    angles.cos_sin(first, count, cos.data(), sin.data(),
+                   static_cast<std::ptrdiff_t>(angles.pairs()));
   }
 };
 
@@ -38,7 +39,8 @@ TYPED_TEST(Rope, tables_have_the_bits_of_plain_code_for_every_width_and_stay_wit
       const Waves<T> expected(plain, -4, rows);
       const Region region = Region::of(rows, pairs, turn % 3);
       Memory<T> cos(region, kOffsets[turn % 4]), sin(region, kOffsets[(turn + 1) % 4]);
-      Memory<T> listed_cos(region, kOffsets[(turn + 2) % 4]), listed_sin(region, kOffsets[turn % 4]);
+      Memory<T> listed_cos(region, kOffsets[(turn + 2) % 4]),
+          listed_sin(region, kOffsets[turn % 4]);
       ++turn;
       const std::int64_t list[] = {-4, -3, -2, -1, 0, 1, 2, 3, 4};
       angles.cos_sin(-4, rows, cos.data(), sin.data(), region.row_stride);
@@ -62,8 +64,9 @@ TYPED_TEST(Rope, tables_are_the_same_in_pieces_on_two_threads_and_from_lists) {
     Waves<T> found(angles, 0, count);
     on_two_threads(count, [&](std::size_t row, std::size_t some) {
       for (std::size_t done = 0; done < some; done += 100)
-        angles.cos_sin(first + static_cast<std::int64_t>(row + done), std::min<std::size_t>(100, some - done),
-                       &found.cos[(row + done) * pairs], &found.sin[(row + done) * pairs], pairs);
+        angles.cos_sin(first + static_cast<std::int64_t>(row + done),
+                       std::min<std::size_t>(100, some - done), &found.cos[(row + done) * pairs],
+                       &found.sin[(row + done) * pairs], pairs);
     });
     EXPECT_EQ(difference(found.cos, expected.cos), "");
     EXPECT_EQ(difference(found.sin, expected.sin), "");
@@ -99,10 +102,12 @@ TEST(RopeF32Angles, have_the_bits_of_plain_code_for_every_width_and_stay_within_
   for (std::size_t pairs = 1; pairs <= 70; ++pairs) {
     const rope::F32Angles angles(2 * pairs, 10000), plain(2 * pairs, 10000, 1, Isa::scalar);
     std::size_t turn = pairs;
-    for (const std::int64_t first : {std::int64_t{-4}, (std::int64_t{1} << 24) - 3, (std::int64_t{1} << 31) - 9})
+    for (const std::int64_t first :
+         {std::int64_t{-4}, (std::int64_t{1} << 24) - 3, (std::int64_t{1} << 31) - 9})
       for (const std::size_t rows : {0, 1, 2, 3, 9}) {
         std::vector<float> expected_cos(rows * pairs), expected_sin(rows * pairs);
-        plain.cos_sin(first, rows, expected_cos.data(), expected_sin.data(), static_cast<std::ptrdiff_t>(pairs));
+        plain.cos_sin(first, rows, expected_cos.data(), expected_sin.data(),
+                      static_cast<std::ptrdiff_t>(pairs));
         const Region region = Region::of(rows, pairs, turn % 3);
         Memory<float> cos(region, kOffsets[turn % 4]), sin(region, kOffsets[(turn + 1) % 4]);
         ++turn;
@@ -176,8 +181,9 @@ TYPED_TEST(Rope, rotation_is_the_formula_for_every_width_layout_and_direction) {
       // Tail lanes are bits, whatever they mean.
       for (std::size_t head = 0; head < shape.tokens * shape.heads; ++head)
         for (std::size_t lane = 2 * pairs; lane < shape.head_dim; ++lane)
-          x[head * shape.head_dim + lane] = from_bits<T>(
-              lane == 2 * pairs ? (std::is_same_v<T, float> ? 0x7f812345u : 0x7f81u) : Generator(lane)());
+          x[head * shape.head_dim + lane] =
+              from_bits<T>(lane == 2 * pairs ? (std::is_same_v<T, float> ? 0x7f812345u : 0x7f81u)
+                                             : Generator(lane)());
       for (const Layout layout : kLayouts)
         for (const bool inverse : {false, true}) {
           ++turn;
@@ -194,9 +200,9 @@ TYPED_TEST(Rope, rotation_is_the_formula_for_every_width_layout_and_direction) {
           cos.set(waves.cos);
           sin.set(waves.sin);
           const auto heads = [&](Memory<T>& in, Memory<T>& out) {
-            return Heads<T>{in.data(), out.data(), shape.tokens, shape.heads, shape.head_dim,
-                            region.plane_stride, region.row_stride, region.plane_stride,
-                            region.row_stride};
+            return Heads<T>{in.data(),         out.data(),          shape.tokens,
+                            shape.heads,       shape.head_dim,      region.plane_stride,
+                            region.row_stride, region.plane_stride, region.row_stride};
           };
           rope::rotate(heads(from, to), cos.data(), sin.data(), pairs, table.row_stride, layout,
                        inverse);
@@ -249,15 +255,18 @@ TYPED_TEST(Rope, apply_is_rotate_by_its_own_tables_for_both_integer_types) {
         const auto list = random.positions<std::int64_t>(tokens, -2147483647, 2147483647);
         const std::vector<std::int32_t> list32(list.begin(), list.end());
         std::vector<float> cos(tokens * pairs), sin(cos.size());
-        angles.cos_sin(list.data(), tokens, cos.data(), sin.data(), static_cast<std::ptrdiff_t>(pairs));
+        angles.cos_sin(list.data(), tokens, cos.data(), sin.data(),
+                       static_cast<std::ptrdiff_t>(pairs));
         const std::vector<T> x = some_lanes<T>(tokens * heads * head_dim, pairs);
         std::vector<T> expected(x.size()), y(x.size()), in_place = x;
-        rope::rotate(Heads<T>::packed(x.data(), expected.data(), tokens, heads, head_dim), cos.data(),
-                     sin.data(), pairs, static_cast<std::ptrdiff_t>(pairs), layout, inverse);
+        rope::rotate(Heads<T>::packed(x.data(), expected.data(), tokens, heads, head_dim),
+                     cos.data(), sin.data(), pairs, static_cast<std::ptrdiff_t>(pairs), layout,
+                     inverse);
         rope::apply(angles, Heads<T>::packed(x.data(), y.data(), tokens, heads, head_dim),
                     list.data(), layout, inverse);
         EXPECT_EQ(last_isa(), forced_isa());
-        rope::apply(angles, Heads<T>::packed(in_place.data(), in_place.data(), tokens, heads, head_dim),
+        rope::apply(angles,
+                    Heads<T>::packed(in_place.data(), in_place.data(), tokens, heads, head_dim),
                     list32.data(), layout, inverse);
         EXPECT_EQ(difference(y, expected), "") << pairs;
         EXPECT_EQ(difference(in_place, expected), "") << pairs;
@@ -283,7 +292,8 @@ TEST(RopeInverse, brings_f32_back) {
 TYPED_TEST(Rope, non_finite_lanes_reach_their_own_pair_only) {
   using T = TypeParam;
   const T infinity = from_bits<T>(std::is_same_v<T, float> ? 0x7f800000u
-                                  : std::is_same_v<T, F16> ? 0x7c00u : 0x7f80u);
+                                  : std::is_same_v<T, F16> ? 0x7c00u
+                                                           : 0x7f80u);
   const Shape shape{1, 1, 2 * 37, 37};
   const Waves<float> waves = some_waves(shape.pairs, 1);
   const std::vector<T> clean = some_lanes<T>(shape.head_dim, 4);
@@ -380,9 +390,11 @@ TEST(RopeDeathTest, misuse_is_asserted_in_debug_builds) {
   EXPECT_ASSERTS({ apply(Heads<float>::packed(x, y, 1, 2, 8), far, angles); }, "are_positions");
   EXPECT_ASSERTS({ apply(Heads<float>::packed(x, y, 1, 1, 4), at, angles); }, "head_dim");
   std::vector<float> wide(2100);
-  EXPECT_ASSERTS({ apply(Heads<float>::packed(wide.data(), wide.data(), 1, 1, 2100), at,
-                         Angles(2050, 10000)); },
-                 "kMostPairs");
+  EXPECT_ASSERTS(
+      {
+        apply(Heads<float>::packed(wide.data(), wide.data(), 1, 1, 2100), at, Angles(2050, 10000));
+      },
+      "kMostPairs");
   EXPECT_ASSERTS({ angles.cos_sin<float>(0, 1, nullptr, sin, 4); }, "nullptr");
   EXPECT_ASSERTS({ angles.cos_sin(limit - 1, 2, cos, sin, 4); }, "are_positions");
   EXPECT_ASSERTS({ angles.cos_sin(far, 1, cos, sin, 4); }, "are_positions");

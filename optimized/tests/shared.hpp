@@ -49,9 +49,12 @@ struct Format {
 };
 template <class T>
 constexpr Format<T> format() {
-  if constexpr (std::is_same_v<T, float>) return {24, -149, 0x1.fffffep127};
-  else if constexpr (std::is_same_v<T, F16>) return {11, -24, 65504};
-  else return {8, -133, 0x1.fep127};
+  if constexpr (std::is_same_v<T, float>)
+    return {24, -149, 0x1.fffffep127};
+  else if constexpr (std::is_same_v<T, F16>)
+    return {11, -24, 65504};
+  else
+    return {8, -133, 0x1.fep127};
 }
 
 /// The double nearest-even in T of `exact`, by counting quanta: another way than the kernels'.
@@ -71,7 +74,7 @@ inline double value(float x) { return x; }
 inline double value(BF16 x) { return from_bits<float>(std::uint32_t{x.bits} << 16); }
 inline double value(F16 x) {
   const int exponent = x.bits >> 10 & 31, fraction = x.bits & 1023;
-  const double magnitude = exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
+  const double magnitude = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
                            : exponent == 0 ? std::ldexp(fraction, -24)
                                            : std::ldexp(1024 + fraction, exponent - 25);
   return (x.bits & 0x8000) != 0 ? -magnitude : magnitude;
@@ -82,7 +85,7 @@ template <class T>
 T encoded(double exact) {
   const double rounded = nearest<T>(exact), magnitude = std::fabs(rounded);
   constexpr int kWidth = 8 * sizeof(T);
-  std::uint32_t low = 0, high = std::is_same_v<T, float>  ? 0x7f800000u
+  std::uint32_t low = 0, high = std::is_same_v<T, float> ? 0x7f800000u
                                 : std::is_same_v<T, F16> ? 0x7c00u
                                                          : 0x7f80u;
   while (low < high) {
@@ -108,7 +111,8 @@ class Generator {
   }
   /// An integer from first to last.
   std::int64_t between(std::int64_t first, std::int64_t last) {
-    return first + static_cast<std::int64_t>((*this)() % static_cast<std::uint64_t>(last - first + 1));
+    return first +
+           static_cast<std::int64_t>((*this)() % static_cast<std::uint64_t>(last - first + 1));
   }
   /// A normal number, 2^-8 ≤ |x| < 2^8, either sign.
   template <class T>
@@ -166,12 +170,13 @@ struct Region {
   static Region of(std::size_t planes, std::size_t rows, std::size_t columns, std::size_t gap,
                    std::size_t plane_gap) {
     const auto row = static_cast<std::ptrdiff_t>(columns + gap);
-    return {planes, rows, columns, static_cast<std::ptrdiff_t>(rows) * row +
-                                       static_cast<std::ptrdiff_t>(plane_gap), row};
+    return {planes, rows, columns,
+            static_cast<std::ptrdiff_t>(rows) * row + static_cast<std::ptrdiff_t>(plane_gap), row};
   }
   std::size_t at(std::size_t plane, std::size_t row, std::size_t column) const {
     return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(plane) * plane_stride +
-                                    static_cast<std::ptrdiff_t>(row) * row_stride) + column;
+                                    static_cast<std::ptrdiff_t>(row) * row_stride) +
+           column;
   }
   /// Up to the last element; no gap follows it.
   std::size_t size() const {
@@ -192,8 +197,8 @@ class Memory {
     const std::size_t size = region.size(), margin = 256;
     const std::size_t bytes = (size + margin) * sizeof(T);
     pages_ = (bytes + kPage - 1) / kPage * kPage;
-    mapped_ = static_cast<std::uint8_t*>(mmap(nullptr, pages_ + 2 * kPage, PROT_NONE,
-                                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mapped_ = static_cast<std::uint8_t*>(
+        mmap(nullptr, pages_ + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (mapped_ == MAP_FAILED || mprotect(mapped_ + kPage, pages_, PROT_READ | PROT_WRITE) != 0)
       throw std::runtime_error("mmap");
     all_ = reinterpret_cast<T*>(mapped_ + kPage);
@@ -231,8 +236,9 @@ class Memory {
           is_inside[begin_ + region_.at(p, r, c)] = true;
     for (std::size_t i = 0; i < count_; ++i)
       if (!is_inside[i] && bits(all_[i]) != bits(junk(i)))
-        return "element " + std::to_string(static_cast<std::ptrdiff_t>(i) -
-                                           static_cast<std::ptrdiff_t>(begin_)) +
+        return "element " +
+               std::to_string(static_cast<std::ptrdiff_t>(i) -
+                              static_cast<std::ptrdiff_t>(begin_)) +
                " of a region of " + std::to_string(region_.size()) + " was written";
     return "";
   }
@@ -263,8 +269,8 @@ std::string difference(const std::vector<T>& found, const std::vector<T>& expect
   for (std::size_t i = 0; i < found.size(); ++i)
     if (bits(found[i]) != bits(expected[i])) {
       char text[200];
-      std::snprintf(text, sizeof text, "element %zu of %zu: found %a (bits %x), expected %a (%x)", i,
-                    found.size(), value(found[i]), bits(found[i]), value(expected[i]),
+      std::snprintf(text, sizeof text, "element %zu of %zu: found %a (bits %x), expected %a (%x)",
+                    i, found.size(), value(found[i]), bits(found[i]), value(expected[i]),
                     bits(expected[i]));
       return text;
     }
@@ -306,9 +312,11 @@ std::size_t allocations();
 
 /// Asserts of the kernels are there in debug builds only.
 #ifdef NDEBUG
-#define EXPECT_ASSERTS(call, message)         \
-  if (::testing::Test::IsSkipped()) { call; } \
-  else GTEST_SKIP() << "asserts are compiled out: run the debug preset"
+#define EXPECT_ASSERTS(call, message) \
+  if (::testing::Test::IsSkipped()) { \
+    call;                             \
+  } else                              \
+    GTEST_SKIP() << "asserts are compiled out: run the debug preset"
 #else
 #define EXPECT_ASSERTS(call, message) EXPECT_DEATH(call, message)
 #endif

@@ -24,7 +24,8 @@ std::vector<float> logits_of(const std::vector<float>& q, const std::vector<floa
     for (std::size_t j = 0; j < keys.count; ++j) {
       const std::size_t at = clipped(sign, queries.at(row % queries.count), keys.at(j), k) * width;
       float sum = 0;
-      for (std::size_t i = 0; i < width; ++i) sum = std::fma(q[row * width + i], keys_table[at + i], sum);
+      for (std::size_t i = 0; i < width; ++i)
+        sum = std::fma(q[row * width + i], keys_table[at + i], sum);
       all.push_back(sum);
     }
   return all;
@@ -43,18 +44,24 @@ TEST(ShawKeyLogits, are_chains_of_fused_multiply_adds_for_every_size_and_write_t
         const auto table = random.numbers<float>((2 * k + 1) * width);
         const KeyLogits kernel(table.data(), k, width, sign);
         const auto list = random.positions(std::max(rows, columns), -40, 40);
-        Positions queries = Positions::run(turn % 5 == 0 ? -2147483647 : random.between(-60, 60), rows);
-        Positions keys = Positions::run(turn % 5 == 0 ? 2147483647 - 80 : random.between(-60, 60), columns);
+        Positions queries =
+            Positions::run(turn % 5 == 0 ? -2147483647 : random.between(-60, 60), rows);
+        Positions keys =
+            Positions::run(turn % 5 == 0 ? 2147483647 - 80 : random.between(-60, 60), columns);
         if (turn % 7 == 1) keys = Positions::of(list.data(), columns);
         if (turn % 7 == 2) queries = Positions::of(list.data(), rows);
         const auto q = random.numbers<float>(heads * rows * width);
-        Memory<float> from(Region::of(heads, rows, width, turn % 2, turn % 3), kOffsets[turn % 4], 5);
+        Memory<float> from(Region::of(heads, rows, width, turn % 2, turn % 3), kOffsets[turn % 4],
+                           5);
         from.set(q);
-        Memory<float> logits(Region::of(heads, rows, columns, turn % 3, turn % 4), kOffsets[turn / 2 % 4]);
+        Memory<float> logits(Region::of(heads, rows, columns, turn % 3, turn % 4),
+                             kOffsets[turn / 2 % 4]);
         kernel(from.const_scores(), heads, queries, keys, logits.scores());
         // More rows of the table than are done at once, and none at all, are plain code's.
         ASSERT_EQ(last_isa(), columns > 0 && k < 256 ? forced_isa() : Isa::scalar);
-        ASSERT_EQ(difference(logits.packed(), logits_of(q, table, k, width, sign, heads, queries, keys)), "")
+        ASSERT_EQ(
+            difference(logits.packed(), logits_of(q, table, k, width, sign, heads, queries, keys)),
+            "")
             << k << " " << columns << " " << rows << " " << width;
         ASSERT_EQ(logits.touched(), "");
       }
@@ -63,7 +70,8 @@ TEST(ShawKeyLogits, are_chains_of_fused_multiply_adds_for_every_size_and_write_t
 TEST(ShawKeyLogits, are_the_same_in_pieces_on_two_threads_from_lists_and_streamed) {
   const std::size_t rows = 531, columns = 4099, width = 9, k = 16;
   Generator random(2);
-  const auto table = random.numbers<float>((2 * k + 1) * width), q = random.numbers<float>(rows * width);
+  const auto table = random.numbers<float>((2 * k + 1) * width),
+             q = random.numbers<float>(rows * width);
   std::vector<std::int64_t> list;
   for (std::size_t j = 0; j < columns; ++j) list.push_back(static_cast<std::int64_t>(j));
   for (const Sign sign : kSigns) {
@@ -77,9 +85,10 @@ TEST(ShawKeyLogits, are_the_same_in_pieces_on_two_threads_from_lists_and_streame
     };
     run(0, rows, Positions::run(0, columns), whole.data());
     for (std::size_t row = 0; row < rows; row += 13)
-      on_two_threads(std::min<std::size_t>(13, rows - row), [&](std::size_t first, std::size_t some) {
-        run(row + first, some, Positions::run(0, columns), other.data());
-      });
+      on_two_threads(std::min<std::size_t>(13, rows - row),
+                     [&](std::size_t first, std::size_t some) {
+                       run(row + first, some, Positions::run(0, columns), other.data());
+                     });
     EXPECT_EQ(difference(other, whole), "");
     run(0, rows, Positions::of(list.data(), columns), other.data());
     EXPECT_EQ(difference(other, whole), "");
@@ -91,7 +100,8 @@ TEST(Shaw, looks_at_no_row_of_a_table_that_no_pair_takes) {
   const std::size_t k = 20, width = 19, rows = 3, columns = 5;
   Generator random(3);
   auto table = random.numbers<float>((2 * k + 1) * width);
-  const auto q = random.numbers<float>(rows * width), weights = random.numbers<float>(rows * columns);
+  const auto q = random.numbers<float>(rows * width),
+             weights = random.numbers<float>(rows * columns);
   const std::int64_t list[] = {2, 0, 1, 4, 3};
   const auto results = [&](Sign sign, const Positions& keys) {
     std::vector<float> logits(rows * columns), out(rows * width);
@@ -129,16 +139,21 @@ TEST(ShawValueTerm, is_the_sum_for_every_size_and_writes_its_rows_only) {
         const auto weights = random.numbers<float>(heads * rows * columns);
         const auto list = random.positions(std::max(rows, columns), -40, 40);
         const bool is_list = turn % 3 == 0;
-        const Positions queries = turn % 4 == 0
-                                      ? Positions::of(list.data(), rows)
-                                      : Positions::run(turn % 5 == 0 ? -2147483647 : random.between(-60, 60), rows);
-        const Positions keys = is_list ? Positions::of(list.data(), columns)
-                                       : Positions::run(turn % 5 == 0 ? 2147483647 - 90 : random.between(-60, 60), columns);
-        Memory<float> from(Region::of(heads, rows, columns, turn % 2, turn % 3), kOffsets[turn % 4], 5);
+        const Positions queries =
+            turn % 4 == 0
+                ? Positions::of(list.data(), rows)
+                : Positions::run(turn % 5 == 0 ? -2147483647 : random.between(-60, 60), rows);
+        const Positions keys =
+            is_list ? Positions::of(list.data(), columns)
+                    : Positions::run(turn % 5 == 0 ? 2147483647 - 90 : random.between(-60, 60),
+                                     columns);
+        Memory<float> from(Region::of(heads, rows, columns, turn % 2, turn % 3), kOffsets[turn % 4],
+                           5);
         from.set(weights);
         Memory<float> table(Region::of(2 * k + 1, width), kOffsets[turn / 3 % 4], 6);
         table.set(values);
-        Memory<float> out(Region::of(heads, rows, width, turn % 3, turn % 4), kOffsets[turn / 2 % 4]);
+        Memory<float> out(Region::of(heads, rows, width, turn % 3, turn % 4),
+                          kOffsets[turn / 2 % 4]);
         shaw::value_term(table.data(), k, width, sign, from.const_scores(), heads, queries, keys,
                          out.scores());
         ASSERT_EQ(last_isa(), columns > 0 ? forced_isa() : Isa::scalar);
@@ -150,13 +165,16 @@ TEST(ShawValueTerm, is_the_sum_for_every_size_and_writes_its_rows_only) {
             float chain = 0;
             for (std::size_t j = 0; j < columns; ++j) {
               const float w = weights[row * columns + j];
-              const float a = values[clipped(sign, queries.at(row % rows), keys.at(j), k) * width + lane];
+              const float a =
+                  values[clipped(sign, queries.at(row % rows), keys.at(j), k) * width + lane];
               chain = std::fma(w, a, chain);
               exact += double{w} * double{a};
               magnitude += std::fabs(double{w} * double{a});
             }
             const float got = found[row * width + lane];
-            if (is_list) { ASSERT_EQ(bits(got), bits(chain)) << k << " " << width << " " << columns; }
+            if (is_list) {
+              ASSERT_EQ(bits(got), bits(chain)) << k << " " << width << " " << columns;
+            }
             ASSERT_LE(std::fabs(got - exact), static_cast<double>(columns) * 0x1.01p-24 * magnitude)
                 << k << " " << width << " " << columns;
           }
@@ -171,8 +189,8 @@ TEST(ShawValueTerm, is_the_same_as_plain_code_in_pieces_and_on_two_threads) {
   for (const Sign sign : kSigns) {
     const auto run = [&](std::size_t first, std::size_t some, float* to, Isa isa) {
       shaw::value_term(values.data(), k, width, sign,
-                       Scores<const float>::packed(weights.data() + first * columns, some, columns), 1,
-                       Positions::run(static_cast<std::int64_t>(470 + first), some),
+                       Scores<const float>::packed(weights.data() + first * columns, some, columns),
+                       1, Positions::run(static_cast<std::int64_t>(470 + first), some),
                        Positions::run(0, columns),
                        Scores<float>::packed(to + first * width, some, width), isa);
     };
@@ -182,7 +200,8 @@ TEST(ShawValueTerm, is_the_same_as_plain_code_in_pieces_and_on_two_threads) {
     EXPECT_EQ(last_isa(), forced_isa());
     EXPECT_EQ(difference(whole, plain), "");
     on_two_threads(rows, [&](std::size_t first, std::size_t some) {
-      for (std::size_t row = first; row < first + some; ++row) run(row, 1, other.data(), default_isa());
+      for (std::size_t row = first; row < first + some; ++row)
+        run(row, 1, other.data(), default_isa());
     });
     EXPECT_EQ(difference(other, whole), "");
   }
@@ -215,7 +234,8 @@ TEST(ShawDeathTest, misuse_is_asserted_in_debug_builds) {
   const auto logits = Scores<float>::packed(to, 2, 2);
   EXPECT_ASSERTS({ KeyLogits(nullptr, 2, 8, Sign::key_minus_query); }, "nullptr");
   EXPECT_ASSERTS({ kernel(from, 1, two, two, Scores<float>::packed(nullptr, 2, 2)); }, "nullptr");
-  EXPECT_ASSERTS({ kernel(Scores<const float>::packed(nullptr, 2, 8), 1, two, two, logits); }, "nullptr");
+  EXPECT_ASSERTS({ kernel(Scores<const float>::packed(nullptr, 2, 8), 1, two, two, logits); },
+                 "nullptr");
   EXPECT_ASSERTS({ kernel(from, 1, two, two, Scores<float>{to, 4, 1}); }, "are_rows_apart");
   EXPECT_ASSERTS({ kernel(from, 1, two, two, Scores<float>::packed(q, 2, 2)); }, "are_apart");
   EXPECT_ASSERTS({ kernel(from, 1, two, Positions::of(far, 2), logits); }, "are_positions");

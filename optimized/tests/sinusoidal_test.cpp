@@ -17,7 +17,8 @@ class Sinusoidal : public ::testing::Test {};
 TYPED_TEST_SUITE(Sinusoidal, Types);
 
 template <class T>
-std::vector<T> whole(const Table& table, std::size_t d_model, std::int64_t first, std::size_t count) {
+std::vector<T> whole(const Table& table, std::size_t d_model, std::int64_t first,
+                     std::size_t count) {
   std::vector<T> rows(count * d_model);
   table.range(first, count, rows.data(), static_cast<std::ptrdiff_t>(d_model));
   return rows;
@@ -123,7 +124,10 @@ TYPED_TEST(Sinusoidal, rows_may_lie_in_reverse_order) {
 TYPED_TEST(Sinusoidal, has_published_values) {
   using T = TypeParam;
   const Table table({2});
-  const struct { std::int64_t position; double sin, cos; } kRows[] = {
+  const struct {
+    std::int64_t position;
+    double sin, cos;
+  } kRows[] = {
       {0, 0.0, 1.0},
       {1, 0.8414709848078965066525023216302989996226, 0.5403023058681397174009366074429766037323},
       {-1, -0.8414709848078965066525023216302989996226, 0.5403023058681397174009366074429766037323},
@@ -163,8 +167,10 @@ TEST(SinusoidalParameters, that_are_wrong_are_refused_by_name) {
   const auto refusal = [](const Parameters& parameters) {
     return thrown<std::invalid_argument>([&] { Table table(parameters); });
   };
-  EXPECT_EQ(refusal({7}), "d_model: found 7, allowed is an even number ≥ 2, or an odd one with zero_pad");
-  EXPECT_EQ(refusal({0}), "d_model: found 0, allowed is an even number ≥ 2, or an odd one with zero_pad");
+  EXPECT_EQ(refusal({7}),
+            "d_model: found 7, allowed is an even number ≥ 2, or an odd one with zero_pad");
+  EXPECT_EQ(refusal({0}),
+            "d_model: found 0, allowed is an even number ≥ 2, or an odd one with zero_pad");
   EXPECT_EQ(refusal({0, 10000, Layout::concat, Denominator::half, true}),
             "d_model: found 0, allowed is an even number ≥ 2, or an odd one with zero_pad");
   EXPECT_EQ(refusal({8, 0}), "base: found 0.000000, allowed is a number > 0");

@@ -65,8 +65,10 @@ TYPED_TEST(T5, fill_copies_the_element_of_the_bucket_for_every_size_and_writes_i
         for (T& each : elements) each = from_bits<T>(random());
         table.set(elements);
         const auto list = random.positions(std::max(rows, columns), -300, 300);
-        Positions queries = Positions::run(turn % 5 == 0 ? -2147483647 : random.between(-150, 150), rows);
-        Positions keys = Positions::run(turn % 5 == 0 ? 2147483647 - 80 : random.between(-150, 150), columns);
+        Positions queries =
+            Positions::run(turn % 5 == 0 ? -2147483647 : random.between(-150, 150), rows);
+        Positions keys =
+            Positions::run(turn % 5 == 0 ? 2147483647 - 80 : random.between(-150, 150), columns);
         if (turn % 7 == 1) keys = Positions::of(list.data(), columns);
         if (turn % 7 == 2) queries = Positions::of(list.data(), rows);
         std::vector<T> expected;
@@ -75,8 +77,10 @@ TYPED_TEST(T5, fill_copies_the_element_of_the_bucket_for_every_size_and_writes_i
             for (std::size_t j = 0; j < columns; ++j)
               expected.push_back(
                   elements[static_cast<std::size_t>(buckets.bucket(keys.at(j) - queries.at(i))) *
-                               heads + head]);
-        Memory<T> bias(Region::of(heads, rows, columns, turn % 3, turn % 4), kOffsets[turn / 2 % 4]);
+                               heads +
+                           head]);
+        Memory<T> bias(Region::of(heads, rows, columns, turn % 3, turn % 4),
+                       kOffsets[turn / 2 % 4]);
         buckets.fill(queries, keys, table.data(), table.region().row_stride, heads, bias.scores());
         ASSERT_EQ(last_isa(), columns > 0 ? forced_isa() : Isa::scalar);
         ASSERT_EQ(difference(bias.packed(), expected), "") << columns << " " << rows;
@@ -123,15 +127,16 @@ TEST(T5Parameters, that_are_wrong_are_refused_by_name) {
   const auto refusal = [](const Parameters& parameters) {
     return thrown<std::invalid_argument>([&] { Buckets buckets(parameters); });
   };
-  for (const Parameters& wrong : {Parameters{2, 128, true}, Parameters{1, 128, false},
-                                  Parameters{0, 128, false}, Parameters{-4, 128, true},
-                                  Parameters{32, 8, true}, Parameters{32, 16, false},
-                                  Parameters{32, -1, false}, Parameters{65537, 1 << 20, false}})
-    EXPECT_EQ(refusal(wrong),
-              "num_buckets, max_distance: found " + std::to_string(wrong.num_buckets) + " and " +
-                  std::to_string(wrong.max_distance) +
-                  ", allowed are at most 65536 buckets, 2 a side, and a max_distance above half of a "
-                  "side");
+  for (const Parameters& wrong :
+       {Parameters{2, 128, true}, Parameters{1, 128, false}, Parameters{0, 128, false},
+        Parameters{-4, 128, true}, Parameters{32, 8, true}, Parameters{32, 16, false},
+        Parameters{32, -1, false}, Parameters{65537, 1 << 20, false}})
+    EXPECT_EQ(
+        refusal(wrong),
+        "num_buckets, max_distance: found " + std::to_string(wrong.num_buckets) + " and " +
+            std::to_string(wrong.max_distance) +
+            ", allowed are at most 65536 buckets, 2 a side, and a max_distance above half of a "
+            "side");
   EXPECT_EQ(refusal({32, 9, true}), "nothing");
   EXPECT_EQ(refusal({4, 2, true}), "nothing");
 }
@@ -142,9 +147,8 @@ TEST(T5DeathTest, misuse_is_asserted_in_debug_builds) {
   const std::int64_t limit = std::int64_t{1} << 31, far[] = {0, limit};
   const auto two = Positions::run(0, 2);
   const auto fill = [&](const Positions& queries, const Positions& keys, const float* of,
-                        std::ptrdiff_t table_stride, Scores<float> to) {
-    buckets.fill(queries, keys, of, table_stride, 2, to);
-  };
+                        std::ptrdiff_t table_stride,
+                        Scores<float> to) { buckets.fill(queries, keys, of, table_stride, 2, to); };
   const auto packed = Scores<float>::packed(scores, 2, 2);
   EXPECT_ASSERTS({ fill(two, two, nullptr, 2, packed); }, "nullptr");
   EXPECT_ASSERTS({ fill(two, two, table, 2, Scores<float>::packed(nullptr, 2, 2)); }, "nullptr");
