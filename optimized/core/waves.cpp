@@ -93,7 +93,7 @@ void Waves::range(std::int64_t first, std::size_t count, Rows<T> rows) const noe
   // The sign of a zero would depend on the path.
   if (isa_ != Isa::scalar && amplitude_.hi != 0)
     return vector::range<T>(*this, first, count, rows);
-  ran_on = isa_;
+  ran_on = Isa::scalar;
   for (std::size_t row = 0; row < count; ++row)
     for (std::size_t pair = 0; pair < pairs_; ++pair)
       for (const bool is_sin : {true, false})
@@ -106,7 +106,7 @@ void Waves::list(const Position* positions, std::size_t count, Rows<T> rows) con
   assert(are_positions(positions, count));
   if (isa_ != Isa::scalar && amplitude_.hi != 0)
     return vector::list<T>(*this, positions, count, rows);
-  ran_on = isa_;
+  ran_on = Isa::scalar;
   for (std::size_t row = 0; row < count; ++row)
     for (std::size_t pair = 0; pair < pairs_; ++pair)
       for (const bool is_sin : {true, false})
