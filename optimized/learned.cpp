@@ -1,7 +1,7 @@
 #include "optimized/learned.hpp"
 
+#include <algorithm>
 #include <cassert>
-#include <hwy/cache_control.h>
 
 #include "optimized/core/checks.hpp"
 #include "optimized/core/rows.hpp"
@@ -9,20 +9,17 @@
 namespace posproof::optimized::learned {
 namespace {
 
-/// Rows are in no order that the CPU could foresee: the next one is asked for in time.
-template <class T, class Position>
-const T* row_of(const Table<T>& table, const Position* positions, std::size_t count,
-                std::size_t t) {
-  const auto at = [&](std::size_t index) {
-    return table.data + (static_cast<std::ptrdiff_t>(positions[index]) +
+/// write(t, its row of the table, the row after): rows are in no order that the CPU could foresee, so
+/// the next one is asked for while this one is written.
+template <class T, class Position, class Write>
+void by_rows(const Table<T>& table, const Position* positions, std::size_t count,
+             const Write& write) {
+  const auto row_of = [&](std::size_t t) {
+    return table.data + (static_cast<std::ptrdiff_t>(positions[t]) +
                          static_cast<std::ptrdiff_t>(table.shift)) *
                             table.stride;
   };
-  if (t + 1 < count)
-    for (std::size_t line = 0; line < table.width && line < 16 * 64 / sizeof(T);
-         line += 64 / sizeof(T))
-      hwy::Prefetch(at(t + 1) + line);
-  return at(t);
+  for (std::size_t t = 0; t < count; ++t) write(t, row_of(t), row_of(std::min(t + 1, count - 1)));
 }
 
 template <class T>
@@ -57,9 +54,10 @@ void embed(const Table<T>& table, const Position* positions, std::size_t count, 
   assert(first_outside(table.rows, table.shift, positions, count) == count);
   core::ran_on = Isa::scalar;
   const bool is_streamed = count * table.width * sizeof(T) >= core::kStreamedBytes;
-  for (std::size_t t = 0; t < count; ++t)
-    core::copy_row(isa, row_of(table, positions, count, t),
-                   out + static_cast<std::ptrdiff_t>(t) * out_stride, table.width, is_streamed);
+  by_rows(table, positions, count, [&](std::size_t t, const T* row, const T* next) {
+    core::copy_row(isa, row, out + static_cast<std::ptrdiff_t>(t) * out_stride, table.width,
+                   is_streamed, next);
+  });
   if (is_streamed) core::finish_streaming();
 }
 
@@ -74,10 +72,10 @@ void embed_and_add(const Table<T>& table, const Position* positions, std::size_t
                                     {out, 1, 0, count, out_stride, table.width}));
   core::ran_on = Isa::scalar;
   const bool is_streamed = out != x && count * table.width * sizeof(T) >= core::kStreamedBytes;
-  for (std::size_t t = 0; t < count; ++t)
-    core::add_row(isa, x + static_cast<std::ptrdiff_t>(t) * x_stride,
-                  row_of(table, positions, count, t),
-                  out + static_cast<std::ptrdiff_t>(t) * out_stride, table.width, is_streamed);
+  by_rows(table, positions, count, [&](std::size_t t, const T* row, const T* next) {
+    core::add_row(isa, x + static_cast<std::ptrdiff_t>(t) * x_stride, row,
+                  out + static_cast<std::ptrdiff_t>(t) * out_stride, table.width, is_streamed, next);
+  });
   if (is_streamed) core::finish_streaming();
 }
 
