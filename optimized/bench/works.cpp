@@ -30,7 +30,7 @@ const std::string kStreamedFill = "non-temporal fill", kPlainFill = "plain fill"
 const std::string kChange = "read-change-write", kChangeAhead = "read-change-write, prefetched",
                   kChangeStreamed = "read-change-write, non-temporal";
 
-// What peers.json calls the peers that issue 4 names: "ggml scalar" is its running product.
+// As peers.json names them; "ggml scalar" is its running product.
 const std::string kGlibc = "glibc", kGgml = "ggml", kRunningProduct = "running product",
                   kSleef = "SLEEF u10", kHighway = "Highway", kOnnx = "ONNX Runtime",
                   kPyTorch = "PyTorch", kFloor = "floor", kBestPeer = "best peer";

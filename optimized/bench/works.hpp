@@ -9,7 +9,7 @@
 
 namespace posproof::bench {
 
-/// A ratio that issue 4 asks for, of minima of one run.
+/// A ratio that a kernel must reach, of minima of one run.
 struct Required {
   /// `speed`: theirs/ours ≥ limit; `time`: ours/theirs ≤ limit.
   enum class Sense { speed, time };

@@ -19,6 +19,7 @@ RIGHT = {
     "properties/rope.cpp": ["optimized/rope.hpp", "reference/rope.hpp"],
     "optimized/rope.cpp": ["optimized/core/isa.hpp", "hwy/highway.h", "rope.hpp"],
     "optimized/rope.hpp": [],
+    "optimized/bench/peers.hpp": ["optimized/rope.hpp", "conformance/child.hpp", "fixtures/core/files.hpp"],
     "implementations/plain/plain.hpp": ["reference/core/tensor.hpp", "implementations/plain/rope.hpp"],
     "reference/tests/rope_test.cpp": ["conformance/judge.hpp"],
 }
@@ -47,6 +48,9 @@ WRONG = [
     ("optimized/rope.cpp", "reference/core/tensor.hpp"),
     ("optimized/rope.cpp", "conformance/judge.hpp"),
     ("optimized/core/isa.hpp", "posproof/schemes.inc"),
+    ("optimized/bench/peers.hpp", "conformance/judge.hpp"),
+    ("optimized/bench/peers.hpp", "reference/rope.hpp"),
+    ("optimized/rope.cpp", "conformance/child.hpp"),
     ("attic/rope.cpp", "reference/rope.hpp"),
 ]
 
